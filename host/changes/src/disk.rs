@@ -124,7 +124,17 @@ fn state_of(directory: impl AsFd, name: &CStr, found: &Statx) -> rustix::io::Res
 
 /// Opens a file for reading; it must still be the one that was looked at.
 pub(crate) fn open_same(directory: impl AsFd, name: &CStr, id: FileId) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    open_same_for(directory, name, id, OFlags::RDONLY)
+}
+
+/// Opens a file; it must still be the one that was looked at.
+pub(crate) fn open_same_for(
+    directory: impl AsFd,
+    name: &CStr,
+    id: FileId,
+    access: OFlags,
+) -> rustix::io::Result<OwnedFd> {
+    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(directory, name, flags, Mode::empty())?;
     if self::id(&file)? == id { Ok(file) } else { Err(Errno::STALE) }
 }

@@ -61,13 +61,16 @@ impl History {
         let mut left_before = HashMap::new();
         let mut ended: HashMap<CallKey, usize> = HashMap::new();
         let mut open = Open::default();
+        let mut changing: HashSet<(CallKey, FileId)> = HashSet::new();
         let mut files = HashMap::new();
         for (position, entry) in entries.iter().enumerate() {
             open.note(entry, position);
             match entry {
                 Record::Before { call, was } => {
                     let traces = names.entry(was.path.clone()).or_default();
-                    if let Some(left) = traces.left.filter(|_| !traces.is_open(&ended)) {
+                    // By another name, the call itself has changed the file since it was left.
+                    let is_first = was.state.file().is_none_or(|file| changing.insert((*call, file.id)));
+                    if let Some(left) = traces.left.filter(|_| is_first && !traces.is_open(&ended)) {
                         left_before.insert(position, left);
                     }
                     if open.has(*call) {
@@ -154,6 +157,23 @@ impl History {
         }
     }
 
+    /// Returns when calls of the session may last have changed a file: seconds and nanoseconds.
+    pub(crate) fn last_change(&self, id: FileId) -> Option<(i64, u32)> {
+        let undoing: HashSet<u64> = self.entries.iter().filter_map(Record::undo_view).collect();
+        let of_call = self.entries.iter().filter_map(|entry| {
+            let Record::Before { call, was } = entry else { return None };
+            let is_it = was.state.id() == Some(id) && !undoing.contains(&call.view);
+            is_it.then(|| self.ended.get(call).and_then(|end| self.entries.get(*end)))
+        });
+        of_call
+            .map(|end| match end {
+                Some(Record::Ended { at, .. }) => since_1970(*at),
+                // A call that did not end may have changed it until the journal ends.
+                _ => self.written,
+            })
+            .max()
+    }
+
     /// Returns true if the record at `position` is of a name that an interrupted undo has not changed.
     pub(crate) fn is_untouched(&self, position: usize) -> bool {
         self.untouched.contains(&position)
@@ -208,4 +228,11 @@ impl History {
         }
         open.0.map(|(call, start, _)| (call, start))
     }
+}
+
+/// Returns the end of a millisecond, as file systems write it.
+fn since_1970(milliseconds: u64) -> (i64, u32) {
+    let (seconds, rest) = (milliseconds / 1000, milliseconds % 1000);
+    let nanoseconds = u32::try_from(rest * 1_000_000 + 999_999).unwrap_or_default();
+    (i64::try_from(seconds).unwrap_or(i64::MAX), nanoseconds)
 }

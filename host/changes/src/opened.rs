@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use crate::disk::{self, look, open_same, set_mode, set_mode_of, spot};
+use crate::disk::{self, look, open_same_for, set_mode, set_mode_of, spot};
 use crate::record::Record;
 use crate::state::{FileId, FileState, State};
 use crate::store::Store;
@@ -20,8 +20,9 @@ use crate::store::Store;
 const SEARCHED: u32 = 0o500;
 /// The bits of a mode that a directory gets back.
 const MODE: u32 = 0o3777;
-/// The permission with which its owner can read a file.
+/// The permissions with which its owner can read and write a file.
 const READ: u32 = 0o400;
+const WRITE: u32 = 0o200;
 
 /// Directories that were opened. They get their modes back when this is dropped.
 #[derive(Debug)]
@@ -73,7 +74,14 @@ impl Drop for Opened<'_> {
     }
 }
 
-/// Opens a file for reading that is as it was looked at. One of this user that is closed to its owner is open for a moment.
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// Opens a file that is as it was looked at. One of this user that is closed to its owner is open for a moment.
 ///
 /// # Errors
 /// The system's, or if the store cannot be written.
@@ -81,20 +89,26 @@ pub(crate) fn file<D: AsFd>(
     store: &Store,
     (directory, name, path): (D, &CStr, &Path),
     was: &FileState,
+    access: Access,
 ) -> io::Result<OwnedFd> {
-    match open_same(&directory, name, was.id) {
-        Err(Errno::ACCESS) if was.mode & READ == 0 && was.owner.0 == geteuid().as_raw() => {}
+    let (by, flags) = match access {
+        Access::Read => (READ, OFlags::RDONLY),
+        Access::Write => (WRITE, OFlags::WRONLY),
+    };
+    match open_same_for(&directory, name, was.id, flags) {
+        Err(Errno::ACCESS) if was.mode & by == 0 && was.owner.0 == geteuid().as_raw() => {}
         opened => return Ok(opened?),
     }
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let closed = openat(&directory, name, flags, Mode::empty())?;
+    let mode = was.mode & MODE;
+    let as_path = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let closed = openat(&directory, name, as_path, Mode::empty())?;
     if disk::id(&closed)? != was.id {
         return Err(Errno::STALE.into());
     }
-    store.append(&[Record::Opens { path: path.to_owned(), id: was.id, mode: was.mode, by: READ }])?;
-    set_mode_of(&closed, was.mode | READ)?;
-    let opened = open_same(&directory, name, was.id);
-    set_mode_of(&closed, was.mode)?;
+    store.append(&[Record::Opens { path: path.to_owned(), id: was.id, mode, by }])?;
+    set_mode_of(&closed, mode | by)?;
+    let opened = open_same_for(&directory, name, was.id, flags);
+    set_mode_of(&closed, mode)?;
     store.append(&[Record::Closes { path: path.to_owned() }])?;
     Ok(opened?)
 }

@@ -181,6 +181,11 @@ impl Record {
         }
     }
 
+    /// Returns the view of an undo that begins here.
+    pub(crate) fn undo_view(&self) -> Option<u64> {
+        if let Self::Undo { call, .. } = self { Some(call.view) } else { None }
+    }
+
     /// Returns the line of this record.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::contents::Outside;
 use crate::disk::{self, Spot, Spots, look};
-use crate::opened::{self, Opened};
+use crate::opened::{self, Access, Opened};
 use crate::paths::below;
 use crate::record::{CallKey, Named, Record};
 use crate::spared::Spared;
@@ -453,7 +453,9 @@ impl Recorder {
     fn open<D: AsFd>(&self, place: &Place<'_, D>, file: &FileState) -> io::Result<OwnedFd> {
         match self.is_bounded {
             true => Ok(disk::open_same(&place.directory, place.name, file.id)?),
-            false => opened::file(&self.store, (&place.directory, place.name, place.path), file),
+            false => {
+                opened::file(&self.store, (&place.directory, place.name, place.path), file, Access::Read)
+            }
         }
     }
 

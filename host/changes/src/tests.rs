@@ -11,5 +11,6 @@ mod interleaved;
 pub(crate) mod killed;
 mod links;
 mod redo;
+mod several_names;
 pub(crate) mod tree;
 mod unreadable;

@@ -186,6 +186,8 @@ struct Restored {
     id: FileId,
     /// How many names it had.
     links: u32,
+    /// Whether later edits of the user were merged into it: it has another content than its other names get.
+    is_merged: bool,
 }
 
 struct Undoer<'a> {

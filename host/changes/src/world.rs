@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::contents::Kept;
 use crate::disk;
-use crate::opened::{self, Opened};
+use crate::opened::{self, Access, Opened};
 use crate::plan::World;
 use crate::state::{Content, FileState, State};
 use crate::store::{Store, read_all};
@@ -83,7 +83,8 @@ impl World for Disk<'_> {
         let spot = disk::spot(path)?;
         let place = (&spot.directory, spot.name.as_c_str(), path);
         // What cannot be compared counts as changed.
-        let (Ok(open), Content::Kept(name)) = (opened::file(self.0, place, file), &of.content) else {
+        let (Ok(open), Content::Kept(name)) = (opened::file(self.0, place, file, Access::Read), &of.content)
+        else {
             return Ok(false);
         };
         match self.0.kept(name)? {

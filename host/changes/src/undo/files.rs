@@ -13,7 +13,7 @@ use super::{Restored, Stop, Undoer};
 use crate::contents::Kept;
 use crate::disk::{self, Spot, set_mode};
 use crate::interruption;
-use crate::opened;
+use crate::opened::{self, Access};
 use crate::plan::Why;
 use crate::state::{Content, FileId, FileState, State};
 
@@ -56,7 +56,7 @@ impl Undoer<'_> {
                     }
                     let filled = self.fill(&open, was, text)?;
                     self.note_filled(path, filled);
-                    self.note_restored(was, path);
+                    self.note_content(was, path, text);
                     return Ok(());
                 }
             }
@@ -65,10 +65,12 @@ impl Undoer<'_> {
             let twin = disk::look_at(&other)?;
             let is_same =
                 twin.file().is_some_and(|twin| (twin.size, twin.modified) == (was.size, was.modified));
-            let is_restored = self.restored.contains_key(&was.id);
+            let restored = self.restored.get(&was.id);
+            let is_restored = restored.is_some();
             let is_of_call = self.is_of_call(&other, &twin)?;
             // It would be written by all of its names.
-            let is_shared = twin.id().is_some_and(|twin| self.linked_since.contains_key(&twin));
+            let is_shared = twin.id().is_some_and(|twin| self.linked_since.contains_key(&twin))
+                || restored.is_some_and(|restored| restored.is_merged);
             if !is_shared && (is_same || is_restored || is_of_call) {
                 return self.link_again(spot, (path, &other), (was, is_same), now);
             }
@@ -83,7 +85,7 @@ impl Undoer<'_> {
         self.put(spot, &name, now)?;
         self.note_filled(path, filled);
         self.note_other_names(path, was);
-        self.note_restored(was, path);
+        self.note_content(was, path, text);
         Ok(())
     }
 
@@ -103,7 +105,8 @@ impl Undoer<'_> {
     ) -> Result<(), Stop> {
         let is_it = |now: &&FileState| (now.id, now.size) == (was.id, was.size);
         let Some(file) = now.file().filter(is_it) else { return Err(Stop::Left(Why::Changed)) };
-        let from = opened::file(self.recorder.store(), (&spot.directory, &spot.name, path), file)?;
+        let from =
+            opened::file(self.recorder.store(), (&spot.directory, &spot.name, path), file, Access::Read)?;
         let name = self.temporary(spot, path)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let to = openat(&spot.directory, &name, flags, Mode::RUSR | Mode::WUSR)?;
@@ -159,15 +162,23 @@ impl Undoer<'_> {
         }
     }
 
+    fn note_content(&mut self, was: &FileState, path: &Path, text: Option<&[u8]>) {
+        self.note_restored(was, path);
+        if let Some(restored) = self.restored.get_mut(&was.id) {
+            restored.is_merged = text.is_some();
+        }
+    }
+
     pub(super) fn note_restored(&mut self, was: &FileState, path: &Path) {
         if let Ok(Some(id)) = disk::look_at(path).map(|now| now.id()) {
             let restored = self.restored.entry(was.id).or_insert_with(|| Restored {
                 names: Vec::new(),
                 id,
                 links: was.links,
+                is_merged: false,
             });
             if restored.id != id {
-                *restored = Restored { names: Vec::new(), id, links: was.links };
+                *restored = Restored { names: Vec::new(), id, links: was.links, is_merged: false };
             }
             restored.links = restored.links.max(was.links);
             restored.names.retain(|name| name != path);
@@ -215,7 +226,7 @@ impl Undoer<'_> {
     /// Checks that the content of what is replaced or removed can be read: it was recorded just before.
     pub(super) fn ensure_readable(&self, spot: &Spot, path: &Path, now: &State) -> Result<(), Stop> {
         let Some(file) = now.file().filter(|file| !is_readable(file)) else { return Ok(()) };
-        match opened::file(self.recorder.store(), (&spot.directory, &spot.name, path), file) {
+        match opened::file(self.recorder.store(), (&spot.directory, &spot.name, path), file, Access::Read) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Stop::Left(Why::Unreadable)),
             opened => {
                 drop(opened?);

@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, fchmod, linkat, openat};
+use rustix::fs::{AtFlags, Mode, fchmod, linkat};
+use rustix::io::Errno;
 
 use super::attributes::{FILE_MODE, set_attributes, set_owner};
 use super::{Stop, Undoer};
 use crate::disk::{self, Spot, look};
 use crate::history::History;
 use crate::interruption;
-use crate::plan::World as _;
+use crate::opened::{self, Access};
+use crate::plan::{Why, World as _};
 use crate::record::Record;
 use crate::state::{FileId, FileState, State};
 use crate::world::Disk;
@@ -49,9 +51,11 @@ impl Undoer<'_> {
             linkat(&other.directory, &other.name, &spot.directory, &name, AtFlags::empty())?;
             self.put(spot, &name, now)?;
         }
-        let flags = if is_same { OFlags::RDONLY } else { OFlags::WRONLY };
-        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let open = openat(&spot.directory, &spot.name, flags, Mode::empty())?;
+        let now = look(&spot.directory, &spot.name)?;
+        let now = now.file().filter(|now| Some(now.id) == state.id()).ok_or(Stop::Left(Why::Changed))?;
+        let access = if is_same { Access::Read } else { Access::Write };
+        let store = self.recorder.store();
+        let open = opened::file(store, (&spot.directory, &spot.name, path), now, access)?;
         if !is_same {
             self.fill(&open, was, None)?;
             self.note_restored(was, path);
@@ -73,8 +77,10 @@ impl Undoer<'_> {
             let Record::Left { names, .. } = entry else { return None };
             names.iter().filter_map(|named| named.state.file()).find(|file| file.id == twin.id)
         });
-        // Without an end of the call its time tells.
-        let Some(left) = left else { return Ok(twin.modified <= self.history.written) };
+        let Some(left) = left else {
+            // The call has removed the name by which it wrote, or did not end: the time tells.
+            return Ok(self.history.last_change(twin.id).is_some_and(|last| twin.modified <= last));
+        };
         if left.digest.is_some() && Disk(self.recorder.store()).digest(name, twin)? != left.digest {
             return Ok(false);
         }
@@ -85,10 +91,11 @@ impl Undoer<'_> {
     ///
     /// A file system may give the number of a removed file to a new one, so one of the names must have been known to
     /// have others, and the file must be as it was.
-    pub(super) fn other_name(&self, was: &FileState, path: &Path) -> Option<PathBuf> {
+    pub(super) fn other_name(&mut self, was: &FileState, path: &Path) -> Option<PathBuf> {
         let is_as_it_was = |file: &FileState| (file.size, file.modified) == (was.size, was.modified);
-        let is_it = |candidate: &Path| {
-            let state = disk::look_at(candidate).ok();
+        let history = self.history;
+        let is_it = |undoer: &mut Self, candidate: &Path| {
+            let state = undoer.look_through(candidate).ok();
             let file = state.as_ref().and_then(State::file);
             candidate != path && file.is_some_and(|file| file.id == was.id && is_as_it_was(file))
         };
@@ -105,7 +112,7 @@ impl Undoer<'_> {
         if was.links < 2 && !self.with_several_names.contains(&was.id) {
             return None;
         }
-        let recorded = self.history.entries().iter().filter_map(|entry| match entry {
+        let recorded = history.entries().iter().filter_map(|entry| match entry {
             Record::Before { was: other, .. }
                 if other
                     .state
@@ -128,33 +135,46 @@ impl Undoer<'_> {
             | Record::Opens { .. }
             | Record::Closes { .. } => None,
         });
-        let known = recorded.into_iter().find(|candidate| is_it(candidate)).map(Path::to_owned);
+        let known = recorded.into_iter().find(|candidate| is_it(self, candidate)).map(Path::to_owned);
         if known.is_some() || was.links < 2 {
             return known;
         }
-        search(self.project, was.id, path)
+        self.search(was.id, path)
     }
-}
 
-/// Searches a directory for another name of a file.
-fn search(top: &Path, id: FileId, except: &Path) -> Option<PathBuf> {
-    let mut left = SEARCHED;
-    let mut open = vec![top.to_owned()];
-    while let Some(directory) = open.pop() {
-        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
-        for entry in entries.flatten() {
-            left = left.checked_sub(1)?;
-            let Ok(kind) = entry.file_type() else { continue };
-            let path = entry.path();
-            if kind.is_dir() {
-                open.push(path);
-            } else if std::os::unix::fs::DirEntryExt::ino(&entry) == id.inode
-                && path != except
-                && disk::look_at(&path).is_ok_and(|state| state.id() == Some(id))
-            {
-                return Some(path);
-            }
+    /// Looks at a path; directories on the way that calls have closed are opened for that.
+    fn look_through(&mut self, path: &Path) -> rustix::io::Result<State> {
+        match disk::look_at(path) {
+            Err(Errno::ACCESS) if self.open_the_way(path) => disk::look_at(path),
+            looked => looked,
         }
     }
-    None
+
+    /// Searches the project for another name of a file.
+    fn search(&mut self, id: FileId, except: &Path) -> Option<PathBuf> {
+        let mut left = SEARCHED;
+        let mut open = vec![self.project.to_owned()];
+        while let Some(directory) = open.pop() {
+            let mut entries = std::fs::read_dir(&directory);
+            if entries.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+                && self.open_the_way(&directory.join("name"))
+            {
+                entries = std::fs::read_dir(&directory);
+            }
+            for entry in entries.into_iter().flatten().flatten() {
+                left = left.checked_sub(1)?;
+                let Ok(kind) = entry.file_type() else { continue };
+                let path = entry.path();
+                if kind.is_dir() {
+                    open.push(path);
+                } else if std::os::unix::fs::DirEntryExt::ino(&entry) == id.inode
+                    && path != except
+                    && self.look_through(&path).is_ok_and(|state| state.id() == Some(id))
+                {
+                    return Some(path);
+                }
+            }
+        }
+        None
+    }
 }

@@ -1,0 +1,150 @@
+//! Files with several names, over undo, redo and undo, and with edits of the user.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::agent::Session;
+use super::closed::{bound, mode, set_mode};
+use super::tree::{contents, tree};
+use crate::Record;
+use crate::undo::history;
+
+/// A session with a file that has the names `f` and `h`.
+fn linked(text: &str) -> Session {
+    let session = Session::new();
+    fs::write(session.at("f"), text).expect("a file");
+    fs::hard_link(session.at("f"), session.at("h")).expect("linked");
+    session
+}
+
+/// The user adds a line to a file, after the tick of the clock in which the call ended.
+fn add(session: &Session, name: &str, line: &str) {
+    sleep(Duration::from_millis(20));
+    let mut file = OpenOptions::new().append(true).open(session.at(name)).expect("open");
+    file.write_all(line.as_bytes()).expect("written");
+}
+
+const LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n";
+
+#[test]
+fn an_edit_of_the_other_name_is_kept_when_the_first_comes_back() {
+    for rounds in 0..3 {
+        let mut session = linked(LINES);
+        session.remove("h").expect("removed");
+        session.end();
+        for _ in 0..rounds {
+            assert!(session.undo().is_complete());
+            assert!(session.redo().is_complete());
+        }
+        add(&session, "f", "of the user\n");
+        let report = session.undo();
+        let text = fs::read_to_string(session.at("f")).expect("read");
+        assert!(text.contains("of the user"), "{rounds}: {report:?}, {:#?}", tree(&session.project()));
+    }
+}
+
+/// The killed undo has written nothing but its beginning.
+#[test]
+fn an_edit_of_the_other_name_after_a_killed_undo_is_kept() {
+    let mut session = linked(LINES);
+    session.remove("h").expect("removed");
+    session.end();
+    let call = session.recorder.own_call();
+    session.recorder.store().append(&[Record::Undo { call, to: 0, redo: false, at: 0 }]).expect("written");
+    add(&session, "f", "of the user\n");
+    assert!(session.recover());
+    session.undo();
+    assert!(contents(&session.project()).contains("of the user"), "{:#?}", tree(&session.project()));
+}
+
+#[test]
+fn undo_after_redo_is_as_the_first_one() {
+    bound(|| {
+        type Change = fn(&Session);
+        let changes: [Change; 4] = [
+            |session| {
+                session.append("f", "1\n").expect("written");
+                session.append("h", "2\n").expect("written");
+            },
+            |session| session.mode("f", 0o400).expect("changed"),
+            |session| {
+                session.append("f", "1\n").expect("written");
+                session.mode("h", 0o600).expect("changed");
+            },
+            |session| {
+                session.rename("h", "moved", false).expect("moved");
+                session.append("moved", "1\n").expect("written");
+                session.remove("f").expect("removed");
+            },
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut session = linked("a\n");
+            let former = tree(&session.project());
+            change(&session);
+            session.end();
+            let changed = tree(&session.project());
+            for round in 0..3 {
+                let report = session.undo();
+                let what = format!("{number}, {round}: {report:?}");
+                assert!(report.is_complete() && report.merged.is_empty(), "{what}");
+                assert_eq!(tree(&session.project()), former, "{what}");
+                let report = session.redo();
+                let what = format!("{number}, redo {round}: {report:?}");
+                assert!(report.is_complete() && report.merged.is_empty(), "{what}");
+                assert_eq!(tree(&session.project()), changed, "{what}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_link_in_a_directory_that_a_call_has_closed_comes_back() {
+    bound(|| {
+        for closed in [0o000, 0o300, 0o500] {
+            let mut session = Session::new();
+            for name in ["d", "e"] {
+                fs::create_dir(session.at(name)).expect("made");
+            }
+            fs::write(session.at("d/one"), "a\n").expect("a file");
+            fs::hard_link(session.at("d/one"), session.at("e/two")).expect("linked");
+            let former = tree(&session.project());
+            session.remove_all("e").expect("removed");
+            session.mode("d", closed).expect("closed");
+            session.end();
+            let report = session.undo();
+            assert!(report.is_complete(), "{closed:o}: {report:?}");
+            assert_eq!(tree(&session.project()), former, "{closed:o}");
+        }
+    });
+}
+
+#[test]
+fn a_file_that_its_owner_cannot_write_or_read_comes_back() {
+    bound(|| {
+        let mut session = linked("a\n");
+        set_mode(&session.at("f"), 0o444);
+        let time = session.at("f").metadata().expect("there").mtime();
+        session.before_status("f").expect("recorded");
+        fs::File::open(session.at("f")).expect("open").set_modified(std::time::UNIX_EPOCH).expect("set");
+        session.end();
+        let report = session.undo();
+        assert!(report.is_complete(), "{report:?}");
+        assert_eq!(
+            (mode(&session.at("f")), session.at("h").metadata().expect("there").mtime()),
+            (0o444, time)
+        );
+
+        let mut session = linked("a\n");
+        let former = tree(&session.project());
+        session.mode("f", 0o000).expect("closed");
+        session.remove("f").expect("removed");
+        session.end();
+        let report = session.undo();
+        assert!(report.is_complete(), "{report:?}");
+        assert_eq!(tree(&session.project()), former);
+        assert!(history(session.recorder.store()).expect("history").redoable().is_some());
+    });
+}
