@@ -26,6 +26,8 @@ const ANSWER_BYTES: u64 = 64 * 1024;
 const LOCATIONS: [&str; 4] = ["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", SYSTEM];
 /// The variable that names the file of the machine's settings, since git 2.32.
 const SYSTEM: &str = "GIT_CONFIG_SYSTEM";
+/// The variable with which git reads no settings of the machine.
+const NO_SYSTEM: &str = "GIT_CONFIG_NOSYSTEM";
 /// The file of the machine's settings, if git does not say which it is.
 const USUAL_SYSTEM: &str = "/etc/gitconfig";
 /// The settings that commands get.
@@ -38,7 +40,11 @@ pub(crate) fn asked(
     reach: UntrustedPaths,
     temp: PathBuf,
 ) -> impl Fn() -> CommandVariables + Send + Sync + use<> {
-    let inherited = inherited_identity(around);
+    let mut variables = inherited_identity(around);
+    if variable(around, NO_SYSTEM).is_some() {
+        // Git reads the file in place of the machine's settings, which it leaves out.
+        variables.push((NO_SYSTEM.to_owned(), "false".to_owned()));
+    }
     let around = around.clone();
     let (answer, answered) = sync_channel(1);
     let asking = std::thread::Builder::new().name("git".to_owned()).spawn(move || {
@@ -53,8 +59,12 @@ pub(crate) fn asked(
         // Without the file git asks for the identity as usual.
         let file = text.and_then(|text| write(&temp, &text).ok());
         let files = file.map(|name| (SYSTEM.to_owned(), name)).into_iter().collect();
-        CommandVariables { variables: inherited.clone(), files }
+        CommandVariables { variables: variables.clone(), files }
     }
+}
+
+fn variable<'a>(around: &'a ProcessEnv, name: &str) -> Option<&'a str> {
+    around.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
 /// Returns the user's variables with an identity for git.
@@ -67,70 +77,90 @@ fn inherited_identity(around: &ProcessEnv) -> Vec<(String, String)> {
 
 /// Returns the text of the file; `None` if git has no such settings. `reach` holds the paths from which no git program
 /// is run, because it runs outside the sandbox.
-fn text(around: &ProcessEnv, reach: &UntrustedPaths) -> Option<String> {
+fn text(around: &ProcessEnv, reach: &UntrustedPaths) -> Option<Vec<u8>> {
     let git = around.find_program("git".as_ref(), reach)?;
     let settings = ask(around, &git, &["config", "--includes", "--null", "--get-regexp", WANTED]);
     let own = entries(&settings);
     if own.is_empty() {
         return None;
     }
+    if variable(around, NO_SYSTEM).is_some_and(is_true) {
+        return Some(own);
+    }
     // Older versions do not know the question.
-    let system = ask(around, &git, &["var", SYSTEM]);
-    let system = Some(system.trim_end()).filter(|path| path.starts_with('/')).unwrap_or(USUAL_SYSTEM);
-    Some(format!("[include]\n\tpath = {}\n{own}", quoted(system)))
+    let told = ask(around, &git, &["var", SYSTEM]);
+    let told = told.trim_ascii_end();
+    let usual = || variable(around, SYSTEM).unwrap_or(USUAL_SYSTEM).as_bytes();
+    let system = if told.starts_with(b"/") { told } else { usual() };
+    Some([b"[include]\n\tpath = ", quoted(system).as_slice(), b"\n", own.as_slice()].concat())
+}
+
+/// Returns true for a value that git takes for true.
+fn is_true(value: &str) -> bool {
+    !["", "0", "false", "no", "off"].contains(&value.to_ascii_lowercase().as_str())
 }
 
 /// Returns git's settings as text of a file, from names and values as `git config --null` prints them.
-fn entries(settings: &str) -> String {
-    let each = settings.split('\0').filter_map(|entry| entry.split_once('\n'));
-    each.filter_map(|(name, value)| {
-        let (section, key) = name.split_once('.')?;
-        Some(format!("[{section}]\n\t{key} = {}\n", quoted(value)))
-    })
-    .collect()
+///
+/// Values are bytes: git keeps names of people in whatever encoding they were written.
+fn entries(settings: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for entry in settings.split(|byte| *byte == 0) {
+        let Some(end) = entry.iter().position(|byte| *byte == b'\n') else { continue };
+        let (name, value) = (entry.get(..end).unwrap_or_default(), entry.get(end + 1..).unwrap_or_default());
+        let Some((section, key)) = std::str::from_utf8(name).ok().and_then(|name| name.split_once('.'))
+        else {
+            continue;
+        };
+        text.extend_from_slice(format!("[{section}]\n\t{key} = ").as_bytes());
+        text.extend(quoted(value));
+        text.push(b'\n');
+    }
+    text
 }
 
 /// Returns a value as git reads it from a file.
-fn quoted(value: &str) -> String {
-    let mut text = String::from("\"");
-    for character in value.chars() {
-        match character {
-            '"' | '\\' => text.extend(['\\', character]),
-            '\n' => text.push_str("\\n"),
-            _ => text.push(character),
+fn quoted(value: &[u8]) -> Vec<u8> {
+    let mut text = vec![b'"'];
+    for byte in value {
+        match byte {
+            b'"' | b'\\' => text.extend([b'\\', *byte]),
+            b'\n' => text.extend(b"\\n"),
+            _ => text.push(*byte),
         }
     }
-    text + "\""
+    text.push(b'"');
+    text
 }
 
 /// Writes the file and returns its name. Commands can write in the directory, so the name must be a new one.
-fn write(temp: &Path, text: &str) -> io::Result<String> {
+fn write(temp: &Path, text: &[u8]) -> io::Result<String> {
     let name = format!("git-settings-{}", random_name().map_err(io::Error::other)?);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(temp.join(&name))?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(text)?;
     Ok(name)
 }
 
-/// Runs git in `/`, outside any repository. Returns its output, or an empty text if git fails or takes too long.
-fn ask(around: &ProcessEnv, git: &Path, words: &[&str]) -> String {
+/// Runs git in `/`, outside any repository. Returns its output; nothing if git fails or takes too long.
+fn ask(around: &ProcessEnv, git: &Path, words: &[&str]) -> Vec<u8> {
     let mut command = Command::new(git);
     command.args(words).current_dir("/").env_clear();
     command.envs(around.variables.iter().filter(|(name, _)| LOCATIONS.contains(&name.as_str())).cloned());
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let Ok(mut child) = quiet.spawn() else { return String::new() };
+    let Ok(mut child) = quiet.spawn() else { return Vec::new() };
     let end = Instant::now() + PATIENCE;
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() > end {
             // Killed or gone, it has no output.
             drop(child.kill());
             drop(child.wait());
-            return String::new();
+            return Vec::new();
         }
         std::thread::sleep(Duration::from_micros(500));
     }
-    let mut answer = String::new();
-    let read = child.stdout.map(|output| output.take(ANSWER_BYTES).read_to_string(&mut answer));
-    if matches!(read, Some(Ok(_))) { answer } else { String::new() }
+    let mut answer = Vec::new();
+    let read = child.stdout.map(|output| output.take(ANSWER_BYTES).read_to_end(&mut answer));
+    if matches!(read, Some(Ok(_))) { answer } else { Vec::new() }
 }
 
 #[cfg(test)]
@@ -139,14 +169,15 @@ mod tests {
 
     #[test]
     fn git_reads_what_is_written() {
-        let values = ["Ada \"L\" \\ Byron; #1", " spaces ", "two\nlines", ""];
+        let values: [&[u8]; 5] =
+            [b"Ada \"L\" \\ Byron; #1", b" spaces ", b"two\nlines", b"", b"J\xf6rg in Latin-1"];
         for value in values {
             let directory = tempfile::tempdir().unwrap();
-            let name = write(directory.path(), &entries(&format!("user.name\n{value}\0"))).unwrap();
+            let name = write(directory.path(), &entries(&[b"user.name\n", value, b"\0"].concat())).unwrap();
             let mut git = Command::new("git");
             git.args(["config", "--null", "--file"]).arg(directory.path().join(name)).arg("user.name");
             let output = git.output().unwrap();
-            assert_eq!(output.stdout, format!("{value}\0").as_bytes(), "{output:?}");
+            assert_eq!(output.stdout, [value, b"\0"].concat(), "{output:?}");
         }
     }
 
@@ -155,7 +186,7 @@ mod tests {
         let settings = "user.name\nOne\0init.defaultbranch\nmain\0user.name\nTwo\0";
         let expected =
             "[user]\n\tname = \"One\"\n[init]\n\tdefaultbranch = \"main\"\n[user]\n\tname = \"Two\"\n";
-        assert_eq!(entries(settings), expected);
-        assert_eq!(entries(""), "");
+        assert_eq!(entries(settings.as_bytes()), expected.as_bytes());
+        assert_eq!(entries(b""), b"");
     }
 }

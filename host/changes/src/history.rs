@@ -103,6 +103,11 @@ impl History {
                     let so_far = traces.so_far.filter(|_| to.as_ref().is_some_and(|to| to.file().is_some()));
                     files.extend(so_far.and_then(|so_far| so_far.file(&entries)).zip(so_far));
                 }
+                Record::NotMade { call, path } => {
+                    if let Some(traces) = names.get_mut(path) {
+                        traces.step_is_not_made(*call);
+                    }
+                }
                 Record::LeftSoFar { left, .. } => {
                     let so_far = SoFar::Left(position);
                     names.entry(left.path.clone()).or_default().so_far = Some(so_far);

@@ -69,6 +69,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
             | Record::Undo { .. }
             | Record::Whole { .. }
             | Record::Undone { .. }
+            | Record::NotMade { .. }
             | Record::Opens { .. }
             | Record::Closes { .. } => {}
         }

@@ -132,6 +132,14 @@ pub enum Record {
         /// The call.
         call: CallKey,
     },
+    /// The step that was about to change a name was not made: something else was there by then.
+    NotMade {
+        /// The call.
+        call: CallKey,
+        /// The name.
+        #[serde(with = "text")]
+        path: PathBuf,
+    },
     /// A directory or file that is closed to its owner is about to be opened for a look.
     Opens {
         /// The name.
@@ -174,6 +182,7 @@ impl Record {
             | Self::Left { call, .. }
             | Self::LeftSoFar { call, .. }
             | Self::Reaches { call, .. }
+            | Self::NotMade { call, .. }
             | Self::Ended { call, .. }
             | Self::Undo { call, .. }
             | Self::Whole { call }

@@ -372,6 +372,11 @@ impl Recorder {
         self.store.append(&[Record::Reaches { call, path: path.to_owned(), to }])
     }
 
+    /// Records that the step that was about to change a name was not made.
+    pub(crate) fn not_made(&self, call: CallKey, path: &Path) -> io::Result<()> {
+        self.store.append(&[Record::NotMade { call, path: path.to_owned() }])
+    }
+
     /// Records what a step of an undo has left at a name.
     pub(crate) fn left_so_far(&self, call: CallKey, path: &Path) -> io::Result<()> {
         let left = self.left(&mut Spots::default(), path, &State::Absent)?;

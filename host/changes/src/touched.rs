@@ -48,6 +48,7 @@ pub(crate) fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
             | Record::Undo { .. }
             | Record::Whole { .. }
             | Record::Undone { .. }
+            | Record::NotMade { .. }
             | Record::Opens { .. }
             | Record::Closes { .. } => {}
         }
@@ -69,6 +70,7 @@ pub(crate) fn fails(records: &[Record], position: usize, call: CallKey) -> bool 
         | Record::Undo { .. }
         | Record::Whole { .. }
         | Record::Undone { .. }
+        | Record::NotMade { .. }
         | Record::Opens { .. }
         | Record::Closes { .. } => false,
     });

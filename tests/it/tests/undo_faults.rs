@@ -105,10 +105,13 @@ fn what_a_command_closes_is_undone_at_once(user: User) -> Result<()> {
     let scene = Scene::new(user)?;
     let at = |name: &str| scene.project().join(name);
     scene.write(&at("d/changed"), "first")?;
-    scene.write(&at("z"), "first")?;
+    for name in ["z", "removed", "kept"] {
+        scene.write(&at(name), "first")?;
+    }
     let before = tree(&scene.project())?;
     let script = "echo changed > z; echo changed > d/changed; chmod 000 d; mkdir -p t/in; echo x > t/in/k; \
-                  chmod 555 t/in; chmod 000 t; echo precious > closed; chmod 000 closed";
+                  chmod 555 t/in; chmod 000 t; echo precious > closed; chmod 000 closed removed kept; rm -f removed; \
+                  { echo changed > kept; } 2> /dev/null || true";
     run(&scene, script)?.ended_with(0)?;
     ensure!(fs::read_to_string(at("z"))? == "changed\n", "control");
     let planned = undo(&scene, &["--dry-run"])?.ended_with(0)?;

@@ -51,6 +51,7 @@ pub(super) fn complete(entries: &mut [Record]) {
             | Record::Undo { .. }
             | Record::Whole { .. }
             | Record::Undone { .. }
+            | Record::NotMade { .. }
             | Record::Opens { .. }
             | Record::Closes { .. } => {}
         }

@@ -24,6 +24,7 @@ impl Open {
             | Record::Left { .. }
             | Record::LeftSoFar { .. }
             | Record::Reaches { .. }
+            | Record::NotMade { .. }
             | Record::Opens { .. }
             | Record::Closes { .. } => {}
         }

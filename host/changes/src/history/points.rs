@@ -145,6 +145,7 @@ impl History {
                 | Record::LeftSoFar { .. }
                 | Record::Reaches { .. }
                 | Record::Undone { .. }
+                | Record::NotMade { .. }
                 | Record::Opens { .. }
                 | Record::Closes { .. } => {}
             }
@@ -176,6 +177,7 @@ impl History {
                 | Record::LeftSoFar { .. }
                 | Record::Reaches { .. }
                 | Record::Ended { .. }
+                | Record::NotMade { .. }
                 | Record::Opens { .. }
                 | Record::Closes { .. } => None,
             });
@@ -238,6 +240,7 @@ impl History {
                 | Record::LeftSoFar { .. }
                 | Record::Reaches { .. }
                 | Record::Ended { .. }
+                | Record::NotMade { .. }
                 | Record::Opens { .. }
                 | Record::Closes { .. } => {}
             }
@@ -303,6 +306,7 @@ impl History {
                 | Record::Undo { .. }
                 | Record::Whole { .. }
                 | Record::Undone { .. }
+                | Record::NotMade { .. }
                 | Record::Opens { .. }
                 | Record::Closes { .. } => {}
             }

@@ -27,6 +27,8 @@ pub(super) struct Traces {
     pub(super) so_far: Option<SoFar>,
     /// The record of an undo that has not changed it yet.
     pub(super) announced: Option<usize>,
+    /// What was known before the last step of an undo.
+    pub(super) before_step: (Option<SoFar>, Option<usize>),
 }
 
 /// What an undo that runs has made of a path, by the positions of records.
@@ -59,6 +61,7 @@ impl Traces {
         ended: &HashMap<CallKey, usize>,
     ) {
         let Some(Record::Reaches { to, .. }) = entries.get(reaches) else { return };
+        self.before_step = (self.so_far, self.announced);
         let earlier = match (self.announced, self.so_far) {
             (Some(announced), _) => Some(announced),
             (None, Some(SoFar::Left(left))) => Some(left),
@@ -68,6 +71,16 @@ impl Traces {
             self.note(call, announced, ended);
         }
         self.so_far = earlier.filter(|_| to.is_some()).map(|earlier| SoFar::Between(earlier, reaches));
+    }
+}
+
+impl Traces {
+    /// Notes that the last step of an undo at the path was not made.
+    pub(super) fn step_is_not_made(&mut self, call: CallKey) {
+        (self.so_far, self.announced) = std::mem::take(&mut self.before_step);
+        if self.announced.is_some() {
+            self.calls.retain(|(of, _)| *of != call);
+        }
     }
 }
 

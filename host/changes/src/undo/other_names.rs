@@ -132,6 +132,7 @@ impl Undoer<'_> {
             | Record::Undo { .. }
             | Record::Whole { .. }
             | Record::Undone { .. }
+            | Record::NotMade { .. }
             | Record::Opens { .. }
             | Record::Closes { .. } => None,
         });

@@ -40,7 +40,9 @@ pub(crate) fn change_mode(worker: &Worker, pending: &PendingCall, target: Target
         worker.must_be_alone()?;
     }
     let has_group_id = mode & Mode::SGID.as_raw_mode() != 0;
-    record(worker, pending, target)?;
+    // What the owner cannot read afterwards cannot be recorded before the next change.
+    let is_readable = Mode::from_raw_mode(mode).contains(Mode::RUSR);
+    record(worker, pending, target, if is_readable { Kept::Status } else { Kept::Content })?;
     if worker.broker.places.is_none() && !has_group_id {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
@@ -58,12 +60,22 @@ pub(crate) fn change_mode(worker: &Worker, pending: &PendingCall, target: Target
 
 /// Changes the extended attributes of a file by its name.
 pub(crate) fn change_attributes(worker: &Worker, pending: &PendingCall, target: Target) -> CallResult {
-    record(worker, pending, target)?;
+    record(worker, pending, target, Kept::Status)?;
     Ok(Outcome::LEFT_TO_THE_KERNEL)
 }
 
-/// Records mode, times and attributes of a name. What cannot be found is not changed by the call either.
-fn record(worker: &Worker, pending: &PendingCall, target: Target) -> Result<(), Errno> {
+/// What is recorded of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// Mode, times and attributes.
+    Status,
+    /// The content as well.
+    Content,
+}
+
+/// Records a name whose mode, times or attributes a call is about to change. What cannot be found is not changed by the
+/// call either.
+fn record(worker: &Worker, pending: &PendingCall, target: Target, kept: Kept) -> Result<(), Errno> {
     let (Target::Path { at, flags }, true) = (target, worker.broker.recording.is_some()) else {
         return Ok(());
     };
@@ -71,7 +83,10 @@ fn record(worker: &Worker, pending: &PendingCall, target: Target) -> Result<(), 
     let last = if is_kept { LastLink::Keep } else { LastLink::Follow };
     worker.check_still_waiting(pending)?;
     match locate::find(worker, pending, at, last) {
-        Ok(Located::Judged(place)) => worker.record_status(pending, &place),
+        Ok(Located::Judged(place)) => match kept {
+            Kept::Status => worker.record_status(pending, &place),
+            Kept::Content => worker.record(pending, &place),
+        },
         Ok(Located::Outside(_) | Located::Elsewhere) | Err(_) => Ok(()),
     }
 }
@@ -100,7 +115,7 @@ pub(crate) fn change_times(
     target: Target,
     times: Times,
 ) -> CallResult {
-    record(worker, pending, target)?;
+    record(worker, pending, target, Kept::Status)?;
     if worker.broker.places.is_none() {
         return Ok(Outcome::LEFT_TO_THE_KERNEL);
     }
