@@ -61,6 +61,7 @@ impl History {
         let mut left_before = HashMap::new();
         let mut ended: HashMap<CallKey, usize> = HashMap::new();
         let mut open = Open::default();
+        let mut untouched = HashSet::new();
         let mut changing: HashSet<(CallKey, FileId)> = HashSet::new();
         let mut files = HashMap::new();
         for (position, entry) in entries.iter().enumerate() {
@@ -103,6 +104,14 @@ impl History {
                     let so_far = traces.so_far.filter(|_| to.as_ref().is_some_and(|to| to.file().is_some()));
                     files.extend(so_far.and_then(|so_far| so_far.file(&entries)).zip(so_far));
                 }
+                // What was given back is as the calls before it have left it.
+                Record::Undone { call, complete: false, .. } => {
+                    for traces in names.values_mut() {
+                        untouched.extend(traces.announced);
+                        traces.forget(*call);
+                    }
+                    files.clear();
+                }
                 Record::NotMade { call, path } => {
                     if let Some(traces) = names.get_mut(path) {
                         traces.step_is_not_made(*call);
@@ -127,7 +136,7 @@ impl History {
             }
         }
         let links = known_links(&entries);
-        let untouched = names.values().filter_map(|traces| traces.announced).collect();
+        untouched.extend(names.values().filter_map(|traces| traces.announced));
         Self { entries, damaged, written, names, files, links, left_before, ended, untouched }
     }
 
@@ -165,9 +174,13 @@ impl History {
     /// Returns when calls of the session may last have changed a file: seconds and nanoseconds.
     pub(crate) fn last_change(&self, id: FileId) -> Option<(i64, u32)> {
         let undoing: HashSet<u64> = self.entries.iter().filter_map(Record::undo_view).collect();
+        let is_whole = |call: &CallKey| {
+            self.entries.iter().any(|entry| matches!(entry, Record::Whole { call: of } if of == call))
+        };
         let of_call = self.entries.iter().filter_map(|entry| {
             let Record::Before { call, was } = entry else { return None };
-            let is_it = was.state.id() == Some(id) && !undoing.contains(&call.view);
+            // The commit of a branch writes no file by another name than it records.
+            let is_it = was.state.id() == Some(id) && !undoing.contains(&call.view) && !is_whole(call);
             is_it.then(|| self.ended.get(call).and_then(|end| self.entries.get(*end)))
         });
         of_call

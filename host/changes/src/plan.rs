@@ -19,7 +19,7 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use closed::Through;
-use status::{are_alike, with_later_status};
+use status::{are_alike, has_status_between, with_later_status};
 use stuck::Stuck;
 use version::{Back, Origin, Present, Recorded, Version, beside};
 
@@ -405,6 +405,9 @@ impl Planner<'_> {
             });
         };
         let is_as = |other: &FileState| (now.size, now.modified) == (other.size, other.modified);
+        if !has_status_between(now, earlier.file(), to.file()) {
+            return Ok(false);
+        }
         if earlier.file().is_some_and(|earlier| earlier.id == now.id && is_as(earlier)) {
             return Ok(true);
         }

@@ -126,8 +126,9 @@ impl Drop for Staged<'_> {
 pub fn settled(project: &Path, paths: &[PathBuf]) -> io::Result<BTreeMap<PathBuf, Settled>> {
     let mut all = BTreeMap::new();
     for path in paths.iter().flat_map(|path| path.ancestors()) {
-        if !path.as_os_str().is_empty() && !all.contains_key(path) {
-            all.insert(path.to_owned(), settled_name(&project.join(path))?);
+        if !all.contains_key(path) {
+            let name = if path.as_os_str().is_empty() { project.to_owned() } else { project.join(path) };
+            all.insert(path.to_owned(), settled_name(&name)?);
         }
     }
     Ok(all)

@@ -58,34 +58,47 @@ pub(super) fn complete(entries: &mut [Record]) {
     }
 }
 
-/// Returns how many names each file has that the session knows of: those that its last call has left. A redo gives back
-/// what was there before the undo, also the names that the user had made by then; so of what undoing has left, the
-/// smallest number counts.
+/// The names of one file.
+#[derive(Default)]
+struct Names {
+    /// How many the last call has left, or found.
+    all: u32,
+    /// How many an interrupted undo may have made.
+    wanted: u32,
+    /// How many of them the user has made: an undo found more than the call before it had left.
+    of_user: u32,
+}
+
+/// Returns how many names each file has that the session knows of. What an undo has left, or a redo has given back, includes
+/// names that the user had made by then; these are not counted.
 pub(super) fn known_links(entries: &[Record]) -> HashMap<FileId, u32> {
-    let mut undoing: HashSet<u64> = HashSet::new();
-    let (mut of_calls, mut others) = (HashMap::new(), HashMap::new());
-    let mut note = |file: &FileState| {
-        others
-            .entry(file.id)
-            .and_modify(|links: &mut u32| *links = file.links.min(*links))
-            .or_insert(file.links);
-    };
+    let undoing: HashSet<u64> = entries.iter().filter_map(Record::undo_view).collect();
+    let mut all: HashMap<FileId, Names> = HashMap::new();
+    let mut found: HashSet<(CallKey, FileId)> = HashSet::new();
     for entry in entries {
-        if let Record::Undo { call, .. } = entry {
-            undoing.insert(call.view);
-        }
-        if let Record::Before { was, .. } = entry {
-            was.state.file().into_iter().for_each(&mut note);
-        }
-        let Record::Left { call, names } = entry else { continue };
-        for file in names.iter().filter_map(|named| named.state.file()) {
+        if let Record::Before { call, was } = entry
+            && let Some(file) = was.state.file()
+            && found.insert((*call, file.id))
+        {
+            let names = all.entry(file.id).or_insert_with(|| Names { all: file.links, ..Names::default() });
             if undoing.contains(&call.view) {
-                note(file);
-            } else {
-                of_calls.insert(file.id, file.links);
+                names.of_user += file.links.saturating_sub(names.all.max(names.wanted));
             }
         }
+        if let Record::Reaches { to: Some(State::File(file)), .. } = entry {
+            let names = all.entry(file.id).or_default();
+            names.wanted = names.wanted.max(file.links);
+        }
+        if let Record::Undone { .. } = entry {
+            all.values_mut().for_each(|names| names.wanted = 0);
+        }
+        let Record::Left { call, names: left } = entry else { continue };
+        for file in left.iter().filter_map(|named| named.state.file()) {
+            let names = all.entry(file.id).or_default();
+            let of_user = if undoing.contains(&call.view) { names.of_user } else { 0 };
+            *names = Names { all: file.links, wanted: 0, of_user };
+        }
     }
-    others.extend(of_calls);
-    others
+    let known = |names: Names| names.all.max(names.wanted).saturating_sub(names.of_user);
+    all.into_iter().map(|(id, names)| (id, known(names))).collect()
 }

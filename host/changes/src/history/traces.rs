@@ -75,6 +75,12 @@ impl Traces {
 }
 
 impl Traces {
+    /// Forgets an undo that was put back.
+    pub(super) fn forget(&mut self, call: CallKey) {
+        self.calls.retain(|(of, _)| of.view != call.view);
+        (self.so_far, self.announced) = (None, None);
+    }
+
     /// Notes that the last step of an undo at the path was not made.
     pub(super) fn step_is_not_made(&mut self, call: CallKey) {
         (self.so_far, self.announced) = std::mem::take(&mut self.before_step);

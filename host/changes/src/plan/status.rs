@@ -7,6 +7,32 @@ pub(super) fn are_alike(one: Option<&Attributes>, other: Option<&Attributes>) ->
     one.zip(other).is_none_or(|(one, other)| one == other)
 }
 
+/// The permissions that an owner gets while a file is written.
+const OPENED: u32 = 0o600;
+/// The bits of a mode that files get back.
+const GIVEN: u32 = 0o1777;
+
+/// Returns true if a step that makes one file of the other may have left a file with this mode and these attributes.
+pub(super) fn has_status_between(
+    now: &FileState,
+    earlier: Option<&FileState>,
+    to: Option<&FileState>,
+) -> bool {
+    let states = || earlier.into_iter().chain(to);
+    // Set-id bits are not given.
+    let mode = now.mode & GIVEN;
+    let mut modes = states().map(|state| state.mode & GIVEN);
+    let has_mode = mode == OPENED || modes.any(|other| [other, other | OPENED].contains(&mode));
+    let known: Vec<_> = states().filter_map(|state| state.attributes.as_ref()).collect();
+    let (Some(now), false) = (&now.attributes, known.is_empty()) else { return has_mode };
+    let is_tag = |(name, _): &&(String, String)| name.starts_with("user.");
+    let is_of_one = now.iter().filter(is_tag).all(|tag| known.iter().any(|all| all.contains(tag)));
+    let common = known.iter().flat_map(|all| all.iter()).filter(is_tag);
+    let are_kept =
+        common.filter(|tag| known.iter().all(|all| all.contains(tag))).all(|tag| now.contains(tag));
+    has_mode && is_of_one && are_kept
+}
+
 /// Returns the former state of a file, with the mode and attributes that the user has changed since: `left` is the state
 /// that the session left, `now` the present one.
 pub(super) fn with_later_status(was: &FileState, left: &FileState, now: &FileState) -> FileState {

@@ -64,7 +64,24 @@ fn an_edit_of_the_other_name_after_a_killed_undo_is_kept() {
 fn undo_after_redo_is_as_the_first_one() {
     bound(|| {
         type Change = fn(&Session);
-        let changes: [Change; 4] = [
+        let changes: [Change; 8] = [
+            |session| {
+                session.hard_link("f", "three").expect("linked");
+                session.append("three", "1\n").expect("written");
+                session.remove("f").expect("removed");
+            },
+            |session| {
+                session.append("h", "1\n").expect("written");
+                session.remove("f").expect("removed");
+            },
+            |session| {
+                session.append("f", "1\n").expect("written");
+                session.remove("f").expect("removed");
+            },
+            |session| {
+                session.append("f", "1\n").expect("written");
+                session.mode("f", 0o444).expect("changed");
+            },
             |session| {
                 session.append("f", "1\n").expect("written");
                 session.append("h", "2\n").expect("written");

@@ -80,7 +80,9 @@ impl Undoer<'_> {
 
     /// Opens a directory. What it was is recorded, so that it is closed again if this is interrupted.
     fn open(&mut self, spot: &Spot, path: &Path, now: DirectoryState) -> io::Result<()> {
-        self.before_anything(spot, path)?;
+        self.before(spot, path)?;
+        let open = DirectoryState { mode: now.mode | OWNER, ..now.clone() };
+        self.reaches(path, Some(State::Directory(open)))?;
         set_mode(spot, now.id, now.mode | OWNER)?;
         if !self.directories.iter().any(|(other, _)| other == path) {
             self.directories.push((path.to_owned(), now));
