@@ -54,6 +54,6 @@ mod tests {
         assert_eq!(near("githb"), Some("github"));
         assert_eq!(near("registry"), Some("registries"));
         assert_eq!(near("x"), None);
-        assert_eq!(near("postgres"), None);
+        assert_eq!(near("cargo"), None);
     }
 }

@@ -208,6 +208,8 @@ mod tests {
             let path = self.project.join("first");
             let place = Place { directory: &directory, name: &name, path: &path };
             recorder.before(call, place).unwrap();
+            let reaches = Record::Reaches { call, path: path.clone(), to: None };
+            recorder.store().append(&[reaches]).unwrap();
             fs::write(&path, "half-way").unwrap();
         }
 

@@ -90,6 +90,8 @@ pub enum Obstacle {
     ChangedSince,
     /// Somebody removed it from the project since the branch began.
     RemovedSince,
+    /// The branch has removed it, maybe by moving it to a name that is a conflict.
+    MayHaveMoved,
     /// It is a pipe, a socket or a device.
     Special,
     /// It would replace a pipe, a socket or a device.
@@ -106,7 +108,7 @@ impl Obstacle {
     /// Returns true if the user can decide that the branch's version counts.
     #[must_use]
     pub fn is_conflict(self) -> bool {
-        matches!(self, Self::ChangedSince | Self::RemovedSince)
+        matches!(self, Self::ChangedSince | Self::RemovedSince | Self::MayHaveMoved)
     }
 }
 
@@ -115,6 +117,7 @@ impl fmt::Display for Obstacle {
         formatter.write_str(match self {
             Self::ChangedSince => "conflict: it was changed in the project since the branch began",
             Self::RemovedSince => "conflict: it was removed from the project since the branch began",
+            Self::MayHaveMoved => "conflict: the branch may have moved it to a name that is a conflict",
             Self::Special => "pipes, sockets and devices are not committed",
             Self::ReplacesSpecial => "it would replace a pipe, a socket or a device in the project",
             Self::Unreadable => "it cannot be read",

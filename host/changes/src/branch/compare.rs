@@ -163,7 +163,12 @@ impl Walk<'_> {
             match there {
                 // Nobody has removed a name from the project's directory.
                 Some(there) if !self.has_changed(directory, there)? => {}
-                _ => self.moved.push(Moved { path: path.clone(), origin, is_in_changed: there.is_some() }),
+                _ => self.moved.push(Moved {
+                    path: path.clone(),
+                    origin,
+                    is_in_changed: there.is_some(),
+                    maybe_from: None,
+                }),
             }
         }
         let mut notes = Vec::new();
@@ -288,9 +293,14 @@ impl Walk<'_> {
             moved.retain(|moved| moved.origin.is_empty());
         }
         let tops = Tops { upper: &self.upper, project: &self.project };
-        for path in tops.removed(moved, &self.met, &self.found)? {
+        for Moved { path, maybe_from, .. } in tops.removed(moved, &self.met, &self.found)? {
             if let Some(change) = self.found.get_mut(&path) {
                 change.obstacle = Some(Obstacle::RemovedSince);
+            }
+            // Otherwise a commit would remove it, and leave what it has become.
+            let former = maybe_from.and_then(|from| self.found.get_mut(&from));
+            if let Some(change) = former.filter(|change| change.obstacle.is_none()) {
+                change.obstacle = Some(Obstacle::MayHaveMoved);
             }
         }
         Ok(())

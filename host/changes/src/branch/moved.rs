@@ -20,6 +20,8 @@ use crate::state::{FileId, FileState};
 
 /// Files up to this length are compared by content.
 const COMPARED_BYTES: u64 = 1 << 20;
+/// The likeness of a file with the same size and time.
+const SAME: usize = usize::MAX;
 /// How many pairs of files are compared by content.
 const COMPARED: usize = 10_000;
 
@@ -36,6 +38,8 @@ pub(super) struct Moved {
     pub(super) origin: Vec<u8>,
     /// Whether names have changed in its directory of the project since the branch began.
     pub(super) is_in_changed: bool,
+    /// The name that it may have had before.
+    pub(super) maybe_from: Option<PathBuf>,
 }
 
 /// A file of the project at a name that the branch has changed.
@@ -54,7 +58,7 @@ impl Tops<'_> {
         mut moved: Vec<Moved>,
         met: &[PathBuf],
         found: &BTreeMap<PathBuf, BranchChange>,
-    ) -> io::Result<Vec<PathBuf>> {
+    ) -> io::Result<Vec<Moved>> {
         let new = |path: &PathBuf| found.get(path).and_then(|change| change.new.file());
         let mut pairs = COMPARED;
         for path in met {
@@ -68,7 +72,8 @@ impl Tops<'_> {
                 true => new(&moved.path).is_none_or(|new| former.new != Some(new.id)),
             });
             let mut likest = None;
-            for (at, moved) in moved.iter().enumerate().filter(|(_, moved)| moved.origin.is_empty()) {
+            let is_open = |moved: &Moved| moved.origin.is_empty() && moved.maybe_from.is_none();
+            for (at, moved) in moved.iter().enumerate().filter(|(_, moved)| is_open(moved)) {
                 let Some(new) = new(&moved.path) else { continue };
                 let likeness = self.likeness(&former, (moved, new), &mut pairs)?;
                 if likeness > likest.map_or(0, |(_, other)| other) {
@@ -76,11 +81,16 @@ impl Tops<'_> {
                 }
             }
             // A file is moved to one name.
-            if let Some((at, _)) = likest {
-                moved.remove(at);
+            let Some((at, likeness)) = likest else { continue };
+            match moved.get_mut(at) {
+                // Where the user may have removed names, one that is only like another may be the user's.
+                Some(other) if other.is_in_changed && likeness != SAME => {
+                    other.maybe_from = Some(path.clone());
+                }
+                _ => drop(moved.remove(at)),
             }
         }
-        Ok(moved.into_iter().map(|moved| moved.path).collect())
+        Ok(moved)
     }
 
     fn former(&self, path: &Path) -> io::Result<Option<Former>> {
@@ -101,11 +111,10 @@ impl Tops<'_> {
         pairs: &mut usize,
     ) -> io::Result<usize> {
         if (new.size, new.modified) == (former.file.size, former.file.modified) {
-            return Ok(usize::MAX);
+            return Ok(SAME);
         }
-        // Only the name of a file that was moved is free. Where the user may have removed names, one that is only like
-        // another may be the user's.
-        if moved.is_in_changed || former.new.is_some() || *pairs == 0 {
+        // Only the name of a file that was moved is free.
+        if former.new.is_some() || *pairs == 0 {
             return Ok(0);
         }
         *pairs -= 1;

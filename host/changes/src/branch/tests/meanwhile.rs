@@ -176,11 +176,11 @@ fn a_file_that_the_user_removes_is_a_conflict_without_a_handle() {
     fs::rename(scene.at("other"), scene.at("away")).expect("moved");
     let expected = [
         "changed a",
-        "removed b",
+        "removed b (MayHaveMoved)",
         "made d/moved",
         "made emptied (RemovedSince)",
         "made keep (RemovedSince)",
-        "removed like-keep",
+        "removed like-keep (MayHaveMoved)",
         "made linked",
         "made mode (RemovedSince)",
         // It may be one that the user has removed, as names in its directory have changed.
