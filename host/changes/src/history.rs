@@ -104,7 +104,7 @@ impl History {
                     let so_far = traces.so_far.filter(|_| to.as_ref().is_some_and(|to| to.file().is_some()));
                     files.extend(so_far.and_then(|so_far| so_far.file(&entries)).zip(so_far));
                 }
-                // What was given back is as the calls before it have left it.
+                // An undo that was put back leaves each path as the calls before it did.
                 Record::Undone { call, complete: false, .. } => {
                     for traces in names.values_mut() {
                         untouched.extend(traces.announced);
@@ -119,7 +119,7 @@ impl History {
                 }
                 Record::LeftSoFar { left, .. } => {
                     let so_far = SoFar::Left(position);
-                    names.entry(left.path.clone()).or_default().so_far = Some(so_far);
+                    names.entry(left.path.clone()).or_default().step_is_made(so_far);
                     files.extend(left.state.file().map(|file| (file.id, so_far)));
                 }
                 Record::Ended { call, .. } => {

@@ -145,10 +145,10 @@ pub(crate) fn close_again(store: &Store, entries: &[Record]) -> io::Result<()> {
         if let Ok(place) = spot(path)
             && let Ok(found) = look(&place.directory, &place.name)
             && found.id() == Some(id)
-            // Somebody may have given it another mode since.
+            // If the user has changed the mode since, that mode stays.
             && found.mode().is_some_and(|found| found & MODE == (mode | by) & MODE)
         {
-            // What cannot be closed belongs to somebody else by now.
+            // This fails if another user owns it by now; its mode is that user's then.
             let _changed = set_mode(&place, id, mode);
         }
         store.append(&[Record::Closes { path: path.to_owned() }])?;

@@ -161,7 +161,7 @@ impl Walk<'_> {
         }
         if let (Some(origin), true, None) = (origin, now.is_absent() && new.file().is_some(), obstacle) {
             match there {
-                // Nobody has removed a name from the project's directory.
+                // No name of this directory has changed in the project, so the user has not removed the file there.
                 Some(there) if !self.has_changed(directory, there)? => {}
                 _ => self.moved.push(Moved {
                     path: path.clone(),
@@ -297,7 +297,7 @@ impl Walk<'_> {
             if let Some(change) = self.found.get_mut(&path) {
                 change.obstacle = Some(Obstacle::RemovedSince);
             }
-            // Otherwise a commit would remove it, and leave what it has become.
+            // A commit that leaves the new name must not remove the former one, or the project has neither.
             let former = maybe_from.and_then(|from| self.found.get_mut(&from));
             if let Some(change) = former.filter(|change| change.obstacle.is_none()) {
                 change.obstacle = Some(Obstacle::MayHaveMoved);

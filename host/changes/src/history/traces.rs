@@ -25,16 +25,16 @@ pub(super) struct Traces {
     pub(super) calls: Vec<(CallKey, usize)>,
     /// What is known of it while an undo runs; `None` if that may have left anything.
     pub(super) so_far: Option<SoFar>,
-    /// The record of an undo that has not changed it yet.
+    /// The position of the `Before` record of an undo that has not announced its change yet.
     pub(super) announced: Option<usize>,
-    /// What was known before the last step of an undo.
-    pub(super) before_step: (Option<SoFar>, Option<usize>),
+    /// `so_far` and `announced` as they were before the step of an undo that has announced a change, and not ended.
+    pub(super) before_step: Option<(Option<SoFar>, Option<usize>)>,
 }
 
 /// What an undo that runs has made of a path, by the positions of records.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SoFar {
-    /// It has left what is in this `LeftSoFar`.
+    /// Its step is complete, and left the state in this `LeftSoFar` record.
     Left(usize),
     /// It may have stopped anywhere between the state in this `Before` or `LeftSoFar`, and that in this `Reaches`.
     Between(usize, usize),
@@ -61,7 +61,7 @@ impl Traces {
         ended: &HashMap<CallKey, usize>,
     ) {
         let Some(Record::Reaches { to, .. }) = entries.get(reaches) else { return };
-        self.before_step = (self.so_far, self.announced);
+        self.before_step = Some((self.so_far, self.announced));
         let earlier = match (self.announced, self.so_far) {
             (Some(announced), _) => Some(announced),
             (None, Some(SoFar::Left(left))) => Some(left),
@@ -72,18 +72,23 @@ impl Traces {
         }
         self.so_far = earlier.filter(|_| to.is_some()).map(|earlier| SoFar::Between(earlier, reaches));
     }
-}
 
-impl Traces {
+    /// Notes what a step of an undo has left at the path.
+    pub(super) fn step_is_made(&mut self, left: SoFar) {
+        (self.so_far, self.before_step) = (Some(left), None);
+    }
+
     /// Forgets an undo that was put back.
     pub(super) fn forget(&mut self, call: CallKey) {
         self.calls.retain(|(of, _)| of.view != call.view);
-        (self.so_far, self.announced) = (None, None);
+        (self.so_far, self.announced, self.before_step) = (None, None, None);
     }
 
-    /// Notes that the last step of an undo at the path was not made.
+    /// Notes that the last step of an undo at the path was not made. One that stopped before it announced a change has
+    /// nothing to take back.
     pub(super) fn step_is_not_made(&mut self, call: CallKey) {
-        (self.so_far, self.announced) = std::mem::take(&mut self.before_step);
+        let Some(before) = self.before_step.take() else { return };
+        (self.so_far, self.announced) = before;
         if self.announced.is_some() {
             self.calls.retain(|(of, _)| *of != call);
         }

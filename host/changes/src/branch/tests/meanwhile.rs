@@ -116,6 +116,21 @@ fn a_file_that_changes_without_a_new_time_stops_the_commit() {
     assert_eq!(fs::read_to_string(scene.at("a")).expect("read"), "A of the project");
 }
 
+/// The name was free when the branch was compared, so only the step itself notices.
+#[test]
+fn a_file_that_the_user_makes_stops_the_commit_and_stays() {
+    let scene = Scene::new();
+    scene.write("a", "of the branch");
+    scene.write("z", "of the branch");
+    let changes = scene.compare();
+    fs::write(scene.at("z"), "the user's").expect("written");
+    let before = tree(&scene.project());
+    let stopped = scene.commit(&changes, &BTreeMap::new()).expect("stopped");
+    let Whole::Stopped { by, back } = stopped else { panic!("it was made") };
+    assert!(!by.is_complete() && back.is_complete(), "{by:?}, {back:?}");
+    assert_eq!(tree(&scene.project()), before, "nothing is put beside");
+}
+
 #[test]
 fn what_could_not_be_taken_back_is_not_committed() {
     let scene = Scene::new();
