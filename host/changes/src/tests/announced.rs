@@ -1,12 +1,12 @@
-//! A broker that was killed between the record of a move and the move.
+//! What was announced, and not made: moves of a broker that was killed, and steps of an undo.
 
 use std::fs;
 
 use super::agent::Session;
 use super::tree::tree;
-use crate::Place;
 use crate::disk::spot;
 use crate::undo::{history, settle};
+use crate::{CallKey, History, Named, Place, Record, State};
 
 /// The move is made in the control; without settling, undo would keep two versions of what was changed before it.
 #[test]
@@ -40,4 +40,26 @@ fn a_move_of_a_killed_broker_is_settled_by_what_is_there() {
         assert!(report.is_complete(), "made: {is_made}: {report:?}");
         assert_eq!(tree(&session.project()), former, "made: {is_made}");
     }
+}
+
+/// A step that stops before it announces a change takes back nothing of an earlier step at the same path.
+#[test]
+fn a_step_that_was_not_made_takes_back_its_own_announcement_only() {
+    let call = CallKey { view: 7, number: 0 };
+    let path = std::path::PathBuf::from("/project/a");
+    let named = || Named { path: path.clone(), state: State::Absent };
+    let undo = Record::Undo { call, to: 0, redo: false, at: 0 };
+    let before = Record::Before { call, was: named() };
+    let reaches = Record::Reaches { call, path: path.clone(), to: Some(State::Absent) };
+    let left = Record::LeftSoFar { call, left: named() };
+    let not_made = Record::NotMade { call, path: path.clone() };
+    let is_untouched = |records: &[&Record]| {
+        let records = records.iter().map(|record| (*record).clone()).collect();
+        History::from_records((records, 0), (0, 0)).is_untouched(1)
+    };
+    assert!(is_untouched(&[&undo, &before]));
+    assert!(is_untouched(&[&undo, &before, &not_made]));
+    assert!(is_untouched(&[&undo, &before, &reaches, &not_made]));
+    assert!(!is_untouched(&[&undo, &before, &reaches]));
+    assert!(!is_untouched(&[&undo, &before, &reaches, &left, &not_made]));
 }
