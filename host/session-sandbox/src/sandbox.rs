@@ -15,6 +15,9 @@ use crate::profile_sandbox;
 use crate::replaceable_paths::Surveyed;
 use crate::requirements::Requirements;
 
+/// The number of plans that are made for one sandbox while files vanish between the plan and its mounts.
+const MAX_PLANS: u32 = 8;
+
 /// Sets up a sandbox, or returns why that failed. `stricter` holds the rules if they differ from the session's.
 pub fn confinement(
     (how, network): (&Confining, Option<&Network>),
@@ -43,15 +46,17 @@ pub fn confinement(
     }
     let way_out = || WayOut { host_ports: rules.loopback_ports(), hold: wanted.hold };
     let start = |with_names: bool| {
-        let start = || {
+        let mut attempts = 0;
+        loop {
             let profile = profile()?;
             let profile = if with_names { profile } else { Profile { names: None, ..profile } };
-            Ok::<_, String>(Confinement::start_gated(executable, &profile, way_out()))
-        };
-        match start()? {
-            // A file, such as a socket, has vanished since the plan was made; make a new plan without it.
-            Err(StartError::Refused { source, .. }) if source.kind() == ErrorKind::NotFound => start(),
-            started => Ok(started),
+            attempts += 1;
+            match Confinement::start_gated(executable, &profile, way_out()) {
+                // A file, such as a socket, has vanished since the plan was made; make a new plan without it.
+                Err(StartError::Refused { source, .. })
+                    if source.kind() == ErrorKind::NotFound && attempts < MAX_PLANS => {}
+                started => return Ok::<_, String>(started),
+            }
         }
     };
     let started = match start(true)? {
