@@ -14,7 +14,7 @@ use traces::{Left, SoFar, Traces, state_in};
 
 use crate::paths::moved;
 use crate::record::{CallKey, Record};
-use crate::state::{FileId, State};
+use crate::state::{FileId, FileState, State};
 use crate::touched::fails;
 
 /// A journal that was read.
@@ -173,23 +173,38 @@ impl History {
 
     /// Returns when calls of the session may last have changed a file: seconds and nanoseconds.
     pub(crate) fn last_change(&self, id: FileId) -> Option<(i64, u32)> {
-        let undoing: HashSet<u64> = self.entries.iter().filter_map(Record::undo_view).collect();
-        let is_whole = |call: &CallKey| {
-            self.entries.iter().any(|entry| matches!(entry, Record::Whole { call: of } if of == call))
-        };
-        let of_call = self.entries.iter().filter_map(|entry| {
-            let Record::Before { call, was } = entry else { return None };
-            // The commit of a branch writes no file by another name than it records.
-            let is_it = was.state.id() == Some(id) && !undoing.contains(&call.view) && !is_whole(call);
-            is_it.then(|| self.ended.get(call).and_then(|end| self.entries.get(*end)))
-        });
-        of_call
-            .map(|end| match end {
+        self.changes_of(id)
+            .map(|(_, call)| match self.ended.get(&call).and_then(|end| self.entries.get(*end)) {
                 Some(Record::Ended { at, .. }) => since_1970(*at),
                 // A call that did not end may have changed it until the journal ends.
                 _ => self.written,
             })
             .max()
+    }
+
+    /// Returns what the last call that changed a file has left of it; `None` if that call has removed the name by which
+    /// it wrote, or did not end.
+    pub(crate) fn left_of(&self, id: FileId) -> Option<&FileState> {
+        let last_change = self.changes_of(id).map(|(position, _)| position).max();
+        let since = self.entries.get(last_change.unwrap_or_default()..).unwrap_or_default();
+        since.iter().rev().find_map(|entry| {
+            let Record::Left { names, .. } = entry else { return None };
+            names.iter().filter_map(|named| named.state.file()).find(|file| file.id == id)
+        })
+    }
+
+    /// Returns the records of calls that may have changed a file by any of its names: their positions and calls.
+    fn changes_of(&self, id: FileId) -> impl Iterator<Item = (usize, CallKey)> {
+        let undoing: HashSet<u64> = self.entries.iter().filter_map(Record::undo_view).collect();
+        let is_whole = |call: &CallKey| {
+            self.entries.iter().any(|entry| matches!(entry, Record::Whole { call: of } if of == call))
+        };
+        self.entries.iter().enumerate().filter_map(move |(position, entry)| {
+            let Record::Before { call, was } = entry else { return None };
+            // The commit of a branch writes no file by another name than it records.
+            let is_it = was.state.id() == Some(id) && !undoing.contains(&call.view) && !is_whole(call);
+            is_it.then_some((position, *call))
+        })
     }
 
     /// Returns true if the record at `position` is of a name that an interrupted undo has not changed.

@@ -46,6 +46,24 @@ fn an_edit_of_the_other_name_is_kept_when_the_first_comes_back() {
     }
 }
 
+/// What an earlier call has left says nothing of a later one, which removed the name by which it wrote.
+#[test]
+fn a_call_that_writes_and_removes_a_name_after_another_call_is_taken_back_by_the_other_name() {
+    let mut session = linked(LINES);
+    session.append("f", "first\n").expect("written");
+    session.end();
+    let before = contents(&session.project());
+    let second = history(session.recorder.store()).expect("history").entries().len();
+    session.append("f", "second\n").expect("written");
+    session.remove("f").expect("removed");
+    session.end();
+    let report = session.undo_from(second, false);
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!(contents(&session.project()), before);
+    let inode = |name| fs::metadata(session.at(name)).expect("a file").ino();
+    assert_eq!(inode("f"), inode("h"));
+}
+
 /// The killed undo has written nothing but its beginning.
 #[test]
 fn an_edit_of_the_other_name_after_a_killed_undo_is_kept() {

@@ -73,12 +73,8 @@ impl Undoer<'_> {
     /// the other.
     pub(super) fn is_of_call(&self, name: &Path, twin: &State) -> io::Result<bool> {
         let State::File(twin) = twin else { return Ok(false) };
-        let left = self.history.entries().iter().rev().find_map(|entry| {
-            let Record::Left { names, .. } = entry else { return None };
-            names.iter().filter_map(|named| named.state.file()).find(|file| file.id == twin.id)
-        });
-        let Some(left) = left else {
-            // The call has removed the name by which it wrote, or did not end: the time tells.
+        let Some(left) = self.history.left_of(twin.id) else {
+            // The time tells.
             return Ok(self.history.last_change(twin.id).is_some_and(|last| twin.modified <= last));
         };
         if left.digest.is_some() && Disk(self.recorder.store()).digest(name, twin)? != left.digest {
