@@ -73,7 +73,7 @@ impl Traces {
         self.so_far = earlier.filter(|_| to.is_some()).map(|earlier| SoFar::Between(earlier, reaches));
     }
 
-    /// Notes what a step of an undo has left at the path.
+    /// Sets the state of the path after a complete step of an undo.
     pub(super) fn step_is_made(&mut self, left: SoFar) {
         (self.so_far, self.before_step) = (Some(left), None);
     }

@@ -1,4 +1,4 @@
-//! What was announced, and not made: moves of a broker that was killed, and steps of an undo.
+//! Changes that are in the record but were not made: moves of a killed broker, and steps of an undo.
 
 use std::fs;
 

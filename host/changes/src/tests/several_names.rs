@@ -64,6 +64,27 @@ fn a_call_that_writes_and_removes_a_name_after_another_call_is_taken_back_by_the
     assert_eq!(inode("f"), inode("h"));
 }
 
+/// The last call removes the name by which the first one wrote, with an edit of its own or without.
+#[test]
+fn an_edit_of_the_other_name_between_two_calls_is_kept() {
+    for writes_again in [false, true] {
+        let mut session = linked(LINES);
+        session.append("f", "first\n").expect("written");
+        session.end();
+        add(&session, "h", "of the user\n");
+        sleep(Duration::from_millis(20));
+        if writes_again {
+            session.append("f", "second\n").expect("written");
+        }
+        session.remove("f").expect("removed");
+        session.end();
+        let report = session.undo();
+        assert!(!report.is_complete(), "{writes_again}: {report:?}");
+        let text = contents(&session.project());
+        assert!(text.contains("of the user"), "{writes_again}: {report:?}, {:#?}", tree(&session.project()));
+    }
+}
+
 /// The killed undo has written nothing but its beginning.
 #[test]
 fn an_edit_of_the_other_name_after_a_killed_undo_is_kept() {

@@ -74,7 +74,7 @@ impl Undoer<'_> {
     pub(super) fn is_of_call(&self, name: &Path, twin: &State) -> io::Result<bool> {
         let State::File(twin) = twin else { return Ok(false) };
         let Some(left) = self.history.left_of(twin.id) else {
-            // The time tells.
+            // Its content is not in the record, so the time decides.
             return Ok(self.history.last_change(twin.id).is_some_and(|last| twin.modified <= last));
         };
         if left.digest.is_some() && Disk(self.recorder.store()).digest(name, twin)? != left.digest {
