@@ -8,6 +8,8 @@ use std::{env, iter};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::run::{persistently, step};
+
 /// The paths that `setup` leaves in `tools.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Tools {
@@ -83,19 +85,24 @@ impl Cache {
     ///
     /// The name carries the version. A directory appears under its name only when complete, so an
     /// interrupted set-up begins this piece anew.
-    pub(crate) fn directory(&self, name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    pub(crate) fn directory(&self, name: &str, fill: impl Fn(&Path) -> Result<()>) -> Result<PathBuf> {
         let target = self.path(name);
-        if target.exists() {
-            return Ok(target);
+        if !target.exists() {
+            persistently(&format!("fetching {name}"), || self.fill(name, &fill))?;
         }
+        Ok(target)
+    }
+
+    /// Makes the directory `name`.
+    fn fill(&self, name: &str, fill: &impl Fn(&Path) -> Result<()>) -> Result<()> {
+        let target = self.path(name);
         let partial = self.path(&format!("{name}.partial"));
         if partial.exists() {
             fs::remove_dir_all(&partial).with_context(|| format!("removing `{}`", partial.display()))?;
         }
         fs::create_dir_all(&partial).with_context(|| format!("creating `{}`", partial.display()))?;
-        crate::run::step(&format!("fetching {name}"), || fill(&partial))?;
-        fs::rename(&partial, &target).with_context(|| format!("putting `{}` in place", target.display()))?;
-        Ok(target)
+        step(&format!("fetching {name}"), || fill(&partial))?;
+        fs::rename(&partial, &target).with_context(|| format!("putting `{}` in place", target.display()))
     }
 
     /// Returns the path of `tools.json`.
@@ -120,7 +127,7 @@ mod tests {
         let root = env::temp_dir().join(format!("xtask-cache-{}", std::process::id()));
         fs::create_dir_all(&root).unwrap();
         let cache = Cache { root: root.clone() };
-        cache.directory("piece-1", |_| anyhow::bail!("no network")).unwrap_err();
+        cache.fill("piece-1", &|_: &Path| anyhow::bail!("no network")).unwrap_err();
         assert!(!cache.path("piece-1").exists());
         let made = cache.directory("piece-1", |inside| Ok(fs::write(inside.join("file"), "x")?)).unwrap();
         assert!(made.join("file").exists());

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -31,6 +31,28 @@ pub(crate) fn step<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T>
     let end = if result.is_ok() { "done" } else { "FAILED" };
     say(format_args!("{what}: {end} after {:.1} s", start.elapsed().as_secs_f32()));
     result
+}
+
+/// The pauses between tries of what the network can make fail.
+const PAUSES: [Duration; 3] = if cfg!(test) {
+    [Duration::ZERO; 3]
+} else {
+    [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(15)]
+};
+
+/// Runs `work` again after a pause if it fails, at most three times.
+///
+/// # Errors
+/// The error of the last try.
+pub(crate) fn persistently<T>(what: &str, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+    for pause in PAUSES {
+        match work() {
+            Err(error) => say(format_args!("{what}: {error:#}; trying again in {} s", pause.as_secs())),
+            done => return done,
+        }
+        std::thread::sleep(pause);
+    }
+    work()
 }
 
 /// Runs a program and shows its output as it appears.
@@ -87,6 +109,21 @@ mod tests {
             quiet(Command::new("sh").args(["-c", "echo the cause >&2; exit 3"])).unwrap_err().to_string();
         assert!(error.contains("`sh -c echo the cause") && error.contains("exit status: 3"), "{error}");
         assert!(error.ends_with("the cause"), "{error}");
+    }
+
+    #[test]
+    fn what_fails_is_tried_again_and_not_for_ever() {
+        let succeeds_at = |wanted: usize| {
+            let mut tries = 0;
+            let result = persistently("work", || {
+                tries += 1;
+                if tries == wanted { Ok(()) } else { bail!("no network") }
+            });
+            (result.is_ok(), tries)
+        };
+        assert_eq!(succeeds_at(1), (true, 1));
+        assert_eq!(succeeds_at(4), (true, 4));
+        assert_eq!(succeeds_at(5), (false, 4));
     }
 
     #[test]

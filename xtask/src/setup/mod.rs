@@ -13,7 +13,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::cache::{Cache, Pi, Tools, Wasm};
-use crate::run::{answer, say};
+use crate::project;
+use crate::run::{answer, persistently, quiet, say};
 
 pub(crate) use everyday::{browser, programs as everyday_programs};
 pub(crate) use wasm::has_target;
@@ -69,8 +70,21 @@ pub(crate) fn ready() -> Result<Tools> {
     cache.write_tools(&tools)?;
     tools.wasm = Some(wasm::compiler(&cache)?);
     cache.write_tools(&tools)?;
+    crates()?;
     say(format_args!("tools are ready: {}", cache.tools_file().display()));
     Ok(tools)
+}
+
+/// Fetches the crates of the workspace and of the test guests, so that no later step fails for want of the network.
+fn crates() -> Result<()> {
+    let targets = wasm::TARGETS.iter().copied().chain(["host-tuple"]);
+    let targets: Vec<_> = targets.flat_map(|target| ["--target", target]).collect();
+    for manifest in ["Cargo.toml", "tests/guests/Cargo.toml"] {
+        let mut fetch = project::cargo();
+        fetch.args(["fetch", "--locked", "--manifest-path", manifest]).args(&targets);
+        persistently("fetching crates", || quiet(&mut fetch))?;
+    }
+    Ok(())
 }
 
 /// Returns the current pi, and fetches it if it is missing.

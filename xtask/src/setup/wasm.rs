@@ -11,11 +11,11 @@ use super::debian;
 use super::link::link;
 use crate::cache::{Cache, Wasm};
 use crate::project;
-use crate::run::{find_program, quiet, say, step};
+use crate::run::{find_program, persistently, quiet, say, step};
 
 /// The target for components with WASI imports, and the one for plain modules that become components without
 /// imports.
-const TARGETS: [&str; 2] = ["wasm32-wasip2", "wasm32-unknown-unknown"];
+pub(super) const TARGETS: [&str; 2] = ["wasm32-wasip2", "wasm32-unknown-unknown"];
 /// Name of the directory. Change it with the recipe below, so that an older result is not reused.
 const DEBIAN_DIRECTORY: &str = "debian-rust-3";
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "rust-web-src", "wasi-libc"];
@@ -29,7 +29,11 @@ pub(super) fn compiler(cache: &Cache) -> Result<Wasm> {
     if TARGETS.iter().all(|target| has_target(&earlier, target)) {
         return debian_compiler(cache);
     }
-    match step("adding the wasm targets with rustup", add_targets) {
+    let added = find_program("rustup").context("`rustup` is not in PATH").and_then(|_| {
+        let what = "adding the wasm targets with rustup";
+        persistently(what, || step(what, add_targets))
+    });
+    match added {
         Ok(()) => return Ok(Wasm::default()),
         Err(error) => say(format_args!("rustup cannot add them ({error:#}); taking Debian's rustc")),
     }
@@ -39,7 +43,6 @@ pub(super) fn compiler(cache: &Cache) -> Result<Wasm> {
 }
 
 fn add_targets() -> Result<()> {
-    find_program("rustup").context("`rustup` is not in PATH")?;
     quiet(Command::new("rustup").args(["target", "add"]).args(TARGETS))?;
     match TARGETS.iter().find(|target| !has_target(Path::new("rustc"), target)) {
         Some(target) => bail!("`rustc` still has no `{target}`"),

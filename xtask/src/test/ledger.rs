@@ -14,6 +14,8 @@ use crate::run::{answer, say};
 pub(super) struct Ledger {
     total: Tally,
     steps: Vec<(String, Duration)>,
+    /// A line for each step that failed.
+    failures: Vec<String>,
     /// The times of the single tests, as far as they are reported.
     tests: Vec<(String, Duration)>,
 }
@@ -44,19 +46,20 @@ impl Ledger {
 
     /// Records the result of a finished step.
     pub(super) fn record(&mut self, what: &str, time: Duration, result: Result<(Tally, bool)>) {
-        let mut tally = match result {
-            // A program that fails without naming a failed test counts as one failure.
-            Ok((tally, is_success)) => Tally { failed: tally.failed.max(u64::from(!is_success)), ..tally },
-            Err(error) => {
-                say(format_args!("{what}: {error:#}"));
-                Tally { failed: 1, ..Tally::default() }
+        let (tally, result) = match result {
+            Ok((tally, is_success)) if tally.passed + tally.failed > 0 => {
+                // A program that fails without naming a failed test counts as one failure.
+                let tally = Tally { failed: tally.failed.max(u64::from(!is_success)), ..tally };
+                (tally, format!("{} passed, {} failed", tally.passed, tally.failed))
             }
+            Ok((tally, _)) => (Tally { failed: 1, ..tally }, "no test ran at all".to_owned()),
+            Err(error) => (Tally { failed: 1, ..Tally::default() }, format!("{error:#}")),
         };
-        if tally.passed + tally.failed == 0 {
-            say(format_args!("{what}: no test ran at all"));
-            tally.failed = 1;
+        let line = format!("{what}: {result}");
+        say(&line);
+        if tally.failed > 0 {
+            self.failures.push(line);
         }
-        say(format_args!("{what}: {} passed, {} failed", tally.passed, tally.failed));
         self.total.add(tally);
         self.took(what, time);
     }
@@ -70,7 +73,7 @@ impl Ledger {
             .with_context(|| format!("writing the times of the tests to {}", path.display()))
     }
 
-    /// Prints the times, and the total on the last line.
+    /// Prints the times and the failures, and the total on the last line.
     ///
     /// # Errors
     /// Fails when a test failed or was ignored.
@@ -78,6 +81,10 @@ impl Ledger {
         for line in report::steps(&self.steps).into_iter().chain(report::slowest(&self.tests)) {
             say(line);
         }
+        if !self.failures.is_empty() {
+            say("failures, with their causes above:");
+        }
+        self.failures.iter().for_each(say);
         let Tally { passed, failed, ignored } = self.total;
         if ignored > 0 {
             say(format_args!("{ignored} tests are marked as ignored; none may be"));
