@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Statx, StatxFlags, chmod, copy_file_range,
-    fgetxattr, flistxattr, ftruncate, ioctl_ficlone, llistxattr, openat, openat2, readlinkat, seek, statx,
+    fgetxattr, flistxattr, ftruncate, getxattr, ioctl_ficlone, listxattr, llistxattr, openat, openat2,
+    readlinkat, seek, statx,
 };
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use crate::interruption;
-use crate::state::{Attributes, Content, DirectoryState, FileId, FileState, State};
+use crate::state::{Attributes, Content, DirectoryState, FileId, FileState, State, UNREAD};
 use crate::text;
 
 /// The most bytes of extended attributes that are kept of one file.
@@ -171,23 +172,43 @@ const ACCESS_LISTS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl
 
 /// Returns the extended attributes that its owner can set.
 pub(crate) fn attributes(file: impl AsFd) -> Attributes {
-    let mut list = vec![0; USUAL_ATTRIBUTES];
-    let count = match flistxattr(&file, list.as_mut_slice()) {
+    attributes_by(|list| flistxattr(&file, list), |name, value| fgetxattr(&file, name, value))
+}
+
+/// Returns the extended attributes that its owner can set, of a file or directory that was opened only as a path.
+///
+/// The system lists the names for everyone, but gives values only to those who can read the file.
+fn attributes_of_path(file: &OwnedFd) -> Attributes {
+    // The link leads to this very file.
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    attributes_by(|list| listxattr(&link, list), |name, value| getxattr(&link, name, value))
+}
+
+fn attributes_by(
+    list: impl Fn(&mut [u8]) -> rustix::io::Result<usize>,
+    get: impl Fn(&OsStr, &mut [u8]) -> rustix::io::Result<usize>,
+) -> Attributes {
+    let mut names = vec![0; USUAL_ATTRIBUTES];
+    let count = match list(names.as_mut_slice()) {
         Err(Errno::RANGE) => {
-            list = vec![0; ATTRIBUTE_BYTES];
-            flistxattr(&file, list.as_mut_slice())
+            names = vec![0; ATTRIBUTE_BYTES];
+            list(names.as_mut_slice())
         }
         count => count,
     };
     // A file system without attributes, or with more than fit, has none to give back.
     let Ok(count) = count else { return Vec::new() };
-    let names = list.get(..count).unwrap_or_default().split(|byte| *byte == 0);
+    let names = names.get(..count).unwrap_or_default().split(|byte| *byte == 0);
     let mut found: Vec<_> = names
         .filter(|name| name.starts_with(b"user.") || ACCESS_LISTS.contains(name))
         .filter_map(|name| {
             let mut value = vec![0; ATTRIBUTE_BYTES];
-            let count = fgetxattr(&file, OsStr::from_bytes(name), value.as_mut_slice()).ok()?;
-            Some((text::encode(name), text::encode(value.get(..count)?)))
+            let value = match get(OsStr::from_bytes(name), value.as_mut_slice()) {
+                Ok(count) => text::encode(value.get(..count)?),
+                Err(Errno::ACCESS) => UNREAD.to_owned(),
+                Err(_) => return None,
+            };
+            Some((text::encode(name), value))
         })
         .collect();
     found.sort();
@@ -201,9 +222,15 @@ pub(crate) fn attributes_at(directory: impl AsFd, name: &CStr, id: FileId) -> Op
     let path = [link.as_bytes(), name.to_bytes()].concat();
     // Most files have none, and need not be opened.
     match llistxattr(path, &mut [0_u8; USUAL_ATTRIBUTES][..]) {
-        Ok(0) | Err(Errno::OPNOTSUPP) => Some(Attributes::new()),
-        Ok(_) | Err(Errno::RANGE) => Some(attributes(open_same(&directory, name, id).ok()?)),
-        Err(_) => None,
+        Ok(0) | Err(Errno::OPNOTSUPP) => return Some(Attributes::new()),
+        Ok(_) | Err(Errno::RANGE) => {}
+        Err(_) => return None,
+    }
+    match open_same(&directory, name, id) {
+        Err(Errno::ACCESS) => {
+            open_same_for(&directory, name, id, OFlags::PATH).ok().map(|file| attributes_of_path(&file))
+        }
+        opened => opened.ok().map(attributes),
     }
 }
 

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use serde::Serialize;
 
@@ -441,11 +440,9 @@ impl Recorder {
                 Err(_) => file.content = Content::Lost(Lost::Unreadable),
             },
             State::Directory(directory) => {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                if let Ok(open) = openat(&place.directory, place.name, flags, Mode::empty()) {
+                if let Some(attributes) = disk::attributes_at(&place.directory, place.name, directory.id) {
                     // Undoing would remove attributes that are not in the record.
-                    let attributes = bounded(disk::attributes(&open)).ok_or(io::ErrorKind::FileTooLarge)?;
-                    directory.attributes = Some(attributes);
+                    directory.attributes = Some(bounded(attributes).ok_or(io::ErrorKind::FileTooLarge)?);
                 }
             }
             State::Absent | State::Link { .. } | State::Special { .. } => {}

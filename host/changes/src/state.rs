@@ -74,6 +74,9 @@ pub struct DirectoryState {
     pub attributes: Option<Attributes>,
 }
 
+/// Stands for the value of an extended attribute that could not be read. No value is written like this.
+pub(crate) const UNREAD: &str = "%";
+
 /// The extended attributes of a file or directory, by name. Without them a state says nothing about them.
 pub type Attributes = Vec<(String, String)>;
 
@@ -214,10 +217,16 @@ impl State {
 /// Returns true if two files have the same attributes that users set, as far as they are known. Access lists look
 /// different in a sandbox, which does not know all users.
 fn have_same_tags(one: Option<&Attributes>, other: Option<&Attributes>) -> bool {
-    let tags = |all: &Attributes| -> Attributes {
-        all.iter().filter(|(name, _)| name.starts_with("user.")).cloned().collect()
-    };
-    one.zip(other).is_none_or(|(one, other)| tags(one) == tags(other))
+    let Some((one, other)) = one.zip(other) else { return true };
+    let (one, other) = (tags(one), tags(other));
+    let is_same = |one: &str, other: &str| one == other || [one, other].contains(&UNREAD);
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(one, other)| one.0 == other.0 && is_same(&one.1, &other.1))
+}
+
+/// Returns the attributes that users set.
+fn tags(all: &Attributes) -> Vec<&(String, String)> {
+    all.iter().filter(|(name, _)| name.starts_with("user.")).collect()
 }
 
 /// The fields of all states.

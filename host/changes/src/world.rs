@@ -12,7 +12,7 @@ use crate::contents::Kept;
 use crate::disk;
 use crate::opened::{self, Access, Opened};
 use crate::plan::World;
-use crate::state::{Content, FileState, State};
+use crate::state::{Content, DirectoryState, FileState, State};
 use crate::store::{Store, read_all};
 
 /// Texts up to this length are merged.
@@ -25,18 +25,11 @@ pub struct Disk<'a>(pub &'a Store);
 impl World for Disk<'_> {
     fn look(&self, path: &Path) -> io::Result<State> {
         let mut state = disk::look_at(path)?;
-        if !matches!(state, State::File(_) | State::Directory(_)) {
-            return Ok(state);
-        }
-        let spot = disk::spot(path)?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        // The attributes of what cannot be opened are not known.
-        if let Ok(open) = openat(&spot.directory, &spot.name, flags, Mode::empty()) {
-            match &mut state {
-                State::File(file) => file.attributes = Some(disk::attributes(open)),
-                State::Directory(directory) => directory.attributes = Some(disk::attributes(open)),
-                State::Absent | State::Link { .. } | State::Special { .. } => {}
-            }
+        if let State::File(FileState { id, attributes, .. })
+        | State::Directory(DirectoryState { id, attributes, .. }) = &mut state
+        {
+            let spot = disk::spot(path)?;
+            *attributes = disk::attributes_at(&spot.directory, &spot.name, *id);
         }
         Ok(state)
     }

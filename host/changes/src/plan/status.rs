@@ -1,10 +1,12 @@
 //! Modes and extended attributes in a plan.
 
-use crate::state::{Attributes, FileState};
+use crate::state::{Attributes, FileState, UNREAD};
 
-/// Returns true if two files have the same extended attributes, as far as they are known.
+/// Returns true if two files have the same extended attributes, as far as they are known. Values that could not be read
+/// may differ.
 pub(super) fn are_alike(one: Option<&Attributes>, other: Option<&Attributes>) -> bool {
-    one.zip(other).is_none_or(|(one, other)| one == other)
+    let are_read = |all: &Attributes| all.iter().all(|(_, value)| value != UNREAD);
+    one.zip(other).is_none_or(|(one, other)| one == other && are_read(one))
 }
 
 /// The permissions that an owner gets while a file is written.

@@ -119,6 +119,8 @@ pub enum Why {
     Unreadable,
     /// It got another hard link since the session left it. This name was given back; its other names keep their content.
     OtherNames,
+    /// Its other name was changed since. It was given back as a file of its own.
+    Separate,
     /// The former content was not kept.
     Lost(Lost),
     /// It is a closed directory, or one on the way to it is.
@@ -147,6 +149,9 @@ impl std::fmt::Display for Why {
             Self::Unreadable => formatter.write_str("it cannot be read, so what it is now could not be kept"),
             Self::OtherNames => formatter.write_str(
                 "it was given back under this name only: it was linked since, and its other names are as they were",
+            ),
+            Self::Separate => formatter.write_str(
+                "it was given back as a file of its own: its other name, to which it was linked, was changed since",
             ),
             Self::Lost(lost) => write!(formatter, "its former content was not kept: {lost}"),
         }

@@ -528,6 +528,44 @@ fn turns_are_taken_back_one_after_the_other() {
     assert!(history.points().iter().all(|point| !point.undone));
 }
 
+/// The system lists the names of the attributes for everyone, but gives the values only to those who can read the file.
+#[test]
+fn attributes_of_what_its_owner_cannot_read_are_taken_back() {
+    super::closed::bound(|| {
+        let tag = |session: &Session, value: &str| {
+            for name in ["a", "d"] {
+                session.before_status(name).expect("recorded");
+                setxattr(session.at(name), "user.tag", value.as_bytes(), XattrFlags::empty()).expect("set");
+            }
+        };
+        let close = |session: &Session, permissions: u32| {
+            super::closed::set_mode(&session.at("a"), permissions & 0o666);
+            super::closed::set_mode(&session.at("d"), permissions);
+        };
+        for is_tagged in [false, true] {
+            let mut session = Session::new();
+            files(&session);
+            if is_tagged {
+                tag(&session, "former");
+                session.end();
+            }
+            let second = crate::undo::history(session.recorder.store()).expect("history").entries().len();
+            close(&session, 0o300);
+            tag(&session, "of the agent");
+            session.end();
+            let report = session.undo_from(second, false);
+            // A value that could not be read before the call cannot be given back.
+            assert_eq!(report.is_complete(), !is_tagged, "{report:?}");
+            close(&session, 0o700);
+            for name in ["a", "d"] {
+                let mut value = [0; 100];
+                let found = rustix::fs::getxattr(session.at(name), "user.tag", &mut value[..]);
+                assert_eq!(found.is_ok(), is_tagged, "{name}: {report:?}");
+            }
+        }
+    });
+}
+
 /// Times and attributes, before the content changes as well, and in a call before that.
 #[test]
 fn times_and_attributes_come_back() {

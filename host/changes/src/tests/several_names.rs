@@ -10,6 +10,7 @@ use super::agent::Session;
 use super::closed::{bound, mode, set_mode};
 use super::tree::{contents, tree};
 use crate::Record;
+use crate::plan::Why;
 use crate::undo::history;
 
 /// A session with a file that has the names `f` and `h`.
@@ -43,6 +44,8 @@ fn an_edit_of_the_other_name_is_kept_when_the_first_comes_back() {
         let report = session.undo();
         let text = fs::read_to_string(session.at("f")).expect("read");
         assert!(text.contains("of the user"), "{rounds}: {report:?}, {:#?}", tree(&session.project()));
+        let whys: Vec<_> = report.left.iter().map(|(path, why, _)| (path.clone(), *why)).collect();
+        assert_eq!(whys, [(session.at("h"), Why::Separate)], "{rounds}: {report:?}");
     }
 }
 

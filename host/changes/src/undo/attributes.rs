@@ -76,6 +76,9 @@ pub(super) fn give(directory: &OwnedFd, name: &CStr, owner: (u32, u32)) {
 }
 
 /// Gives a file exactly these extended attributes, if they are known.
+///
+/// # Errors
+/// The system's, and `NODATA` if the value of one of them is not known.
 pub(super) fn set_attributes(open: &OwnedFd, wanted: Option<&Attributes>) -> rustix::io::Result<()> {
     let Some(wanted) = wanted else { return Ok(()) };
     for (name, _) in disk::attributes(open) {
@@ -84,7 +87,9 @@ pub(super) fn set_attributes(open: &OwnedFd, wanted: Option<&Attributes>) -> rus
         }
     }
     for (name, value) in wanted {
-        let (Some(name), Some(value)) = (disk::attribute(name), disk::attribute(value)) else { continue };
+        let (Some(name), Some(value)) = (disk::attribute(name), disk::attribute(value)) else {
+            return Err(Errno::NODATA);
+        };
         let mut present = vec![0; value.len() + 1];
         let is_there = fgetxattr(open, name.as_slice(), present.as_mut_slice());
         if is_there.is_ok_and(|count| present.get(..count) == Some(value.as_slice())) {

@@ -61,6 +61,7 @@ impl Undoer<'_> {
                 }
             }
         }
+        let mut is_separate = false;
         if let (None, Some(other)) = (text, self.other_name(was, path)) {
             let twin = disk::look_at(&other)?;
             let is_same =
@@ -69,11 +70,12 @@ impl Undoer<'_> {
             let is_restored = restored.is_some();
             let is_of_call = self.is_of_call(&other, &twin)?;
             // It would be written by all of its names.
-            let is_shared = twin.id().is_some_and(|twin| self.linked_since.contains_key(&twin))
-                || restored.is_some_and(|restored| restored.is_merged);
-            if !is_shared && (is_same || is_restored || is_of_call) {
+            let is_merged = restored.is_some_and(|restored| restored.is_merged);
+            let is_linked_since = twin.id().is_some_and(|twin| self.linked_since.contains_key(&twin));
+            if !is_merged && !is_linked_since && (is_same || is_restored || is_of_call) {
                 return self.link_again(spot, (path, &other), (was, is_same), now);
             }
+            is_separate = !is_linked_since;
         }
         let name = self.temporary(spot, path)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -85,6 +87,9 @@ impl Undoer<'_> {
         self.put(spot, &name, now)?;
         self.note_filled(path, filled);
         self.note_other_names(path, was);
+        if is_separate {
+            self.report.left.push((path.to_owned(), Why::Separate, None));
+        }
         self.note_content(was, path, text);
         Ok(())
     }
