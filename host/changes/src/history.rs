@@ -27,6 +27,8 @@ pub struct History {
     pub(crate) written: (i64, u32),
     /// The records of each path that calls have changed. Moves rename the keys, so they are the present paths.
     names: BTreeMap<PathBuf, Traces>,
+    /// What the last call that ended left of a file, by whichever of its names.
+    files_left: HashMap<FileId, Left>,
     /// What an undo that runs has made of a file, by whichever of its names.
     files: HashMap<FileId, SoFar>,
     /// How many names each file has that the session knows of.
@@ -64,6 +66,7 @@ impl History {
         let mut untouched = HashSet::new();
         let mut changing: HashSet<(CallKey, FileId)> = HashSet::new();
         let mut files = HashMap::new();
+        let mut files_left: HashMap<FileId, Left> = HashMap::new();
         for (position, entry) in entries.iter().enumerate() {
             open.note(entry, position);
             match entry {
@@ -71,7 +74,9 @@ impl History {
                     let traces = names.entry(was.path.clone()).or_default();
                     // By another name, the call itself has changed the file since it was left.
                     let is_first = was.state.file().is_none_or(|file| changing.insert((*call, file.id)));
-                    if let Some(left) = traces.left.filter(|_| is_first && !traces.is_open(&ended)) {
+                    let of_file = was.state.file().and_then(|file| files_left.get(&file.id));
+                    let left = Left::newer(traces.left, of_file.copied());
+                    if let Some(left) = left.filter(|_| is_first && !traces.is_open(&ended)) {
                         left_before.insert(position, left);
                     }
                     if open.has(*call) {
@@ -93,6 +98,8 @@ impl History {
                     for (number, named) in left.iter().enumerate() {
                         let traces = names.entry(named.path.clone()).or_default();
                         traces.left = Some(Left::Named(position, number));
+                        files_left
+                            .extend(named.state.file().map(|file| (file.id, Left::Named(position, number))));
                         traces.calls.retain(|(of, _)| of != call);
                         traces.announced = None;
                     }
@@ -137,7 +144,7 @@ impl History {
         }
         let links = known_links(&entries);
         untouched.extend(names.values().filter_map(|traces| traces.announced));
-        Self { entries, damaged, written, names, files, links, left_before, ended, untouched }
+        Self { entries, damaged, written, names, files_left, files, links, left_before, ended, untouched }
     }
 
     /// Returns the entries.
@@ -152,7 +159,9 @@ impl History {
         if traces.is_open(&self.ended) {
             return traces.so_far.and_then(|so_far| self.so_far(so_far)).unwrap_or(Expected::Anything);
         }
-        traces.left.and_then(|left| self.state(left)).map_or(Expected::Nothing, Expected::Left)
+        let of_file = traces.left.and_then(|left| self.files_left.get(&self.state(left)?.file()?.id));
+        let left = Left::newer(traces.left, of_file.copied());
+        left.and_then(|left| self.state(left)).map_or(Expected::Nothing, Expected::Left)
     }
 
     /// Returns how many names a file has that the session knows of. The user may have made others.

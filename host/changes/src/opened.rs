@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 
 use crate::disk::{self, look, open_same_for, set_mode, set_mode_of, spot};
 use crate::record::Record;
-use crate::state::{FileId, FileState, State};
+use crate::state::{Attributes, FileId, FileState, State};
 use crate::store::Store;
 
 /// The permissions with which the owner of a directory can search it.
@@ -87,17 +87,40 @@ pub(crate) enum Access {
 /// The system's, or if the store cannot be written.
 pub(crate) fn file<D: AsFd>(
     store: &Store,
-    (directory, name, path): (D, &CStr, &Path),
+    place: (D, &CStr, &Path),
     was: &FileState,
     access: Access,
 ) -> io::Result<OwnedFd> {
+    while_open(store, place, was, access, |file| file)
+}
+
+/// Returns the extended attributes of a file that is as it was looked at. The system gives their values only while its
+/// owner can read it.
+///
+/// # Errors
+/// The system's, or if the store cannot be written.
+pub(crate) fn attributes<D: AsFd>(
+    store: &Store,
+    place: (D, &CStr, &Path),
+    was: &FileState,
+) -> io::Result<Attributes> {
+    while_open(store, place, was, Access::Read, |file| disk::attributes(&file))
+}
+
+fn while_open<D: AsFd, T>(
+    store: &Store,
+    (directory, name, path): (D, &CStr, &Path),
+    was: &FileState,
+    access: Access,
+    work: impl FnOnce(OwnedFd) -> T,
+) -> io::Result<T> {
     let (by, flags) = match access {
         Access::Read => (READ, OFlags::RDONLY),
         Access::Write => (WRITE, OFlags::WRONLY),
     };
     match open_same_for(&directory, name, was.id, flags) {
         Err(Errno::ACCESS) if was.mode & by == 0 && was.owner.0 == geteuid().as_raw() => {}
-        opened => return Ok(opened?),
+        opened => return Ok(work(opened?)),
     }
     let mode = was.mode & MODE;
     let as_path = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -107,10 +130,10 @@ pub(crate) fn file<D: AsFd>(
     }
     store.append(&[Record::Opens { path: path.to_owned(), id: was.id, mode, by }])?;
     set_mode_of(&closed, mode | by)?;
-    let opened = open_same_for(&directory, name, was.id, flags);
+    let done = open_same_for(&directory, name, was.id, flags).map(work);
     set_mode_of(&closed, mode)?;
     store.append(&[Record::Closes { path: path.to_owned() }])?;
-    Ok(opened?)
+    Ok(done?)
 }
 
 /// A directory or file that was opened, and not closed again: its mode, and the permissions that it got.

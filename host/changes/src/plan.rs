@@ -13,7 +13,7 @@ mod version;
 
 pub use step::{Act, Step, Why, World};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use std::path::{Path, PathBuf};
 use closed::Through;
 use status::{are_alike, has_status_between, with_later_status};
 use stuck::Stuck;
-use version::{Back, Origin, Present, Recorded, Version, beside};
+use version::{Back, Origin, Present, Recorded, Version, beside, is_same_version};
 
 use crate::history::{Expected, History};
 use crate::paths::{is_below, renamed};
 use crate::record::Record;
-use crate::state::{Content, DirectoryState, FileState, State};
+use crate::state::{Content, DirectoryState, FileId, FileState, State};
 use crate::touched::fails;
 
 /// The seconds within which the commands of a killed session have ended.
@@ -41,6 +41,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
         history,
         world: &Through { history, world },
         made: BTreeMap::new(),
+        written: HashMap::new(),
         back: Vec::new(),
         stuck: Vec::new(),
         steps: Vec::new(),
@@ -87,6 +88,8 @@ struct Planner<'a> {
     world: &'a dyn World,
     /// What the steps make.
     made: BTreeMap<PathBuf, Version>,
+    /// What the steps make of files, by whichever of their names.
+    written: HashMap<FileId, Version>,
     /// Moves that are taken back: the name before that, the name after that, and whether the two change places.
     back: Vec<(PathBuf, PathBuf, bool)>,
     /// Moves that are not taken back, the newest first, by the names before the moves that are.
@@ -148,8 +151,19 @@ impl Planner<'_> {
         // The oldest state that the path can be given again. A file that the user removed is not made again.
         let mut reached = version.clone();
         let mut later = 0;
+        // What the session had left here, if the user has removed it since.
+        let removed = match self.changed_since(&version)? {
+            Some(left) if version.state.is_absent() => left.cloned(),
+            _ => None,
+        };
         for (number, recorded) in states.iter().enumerate() {
             if number < later {
+                continue;
+            }
+            let is_removed = |left: &State| is_same_version(left, recorded.was);
+            if version.state.is_absent() && removed.as_ref().is_some_and(is_removed) {
+                version = Version::removed(*recorded);
+                conflict = Some((Why::Removed, Vec::new()));
                 continue;
             }
             match self.step_back(path, &version, *recorded, number == 0)? {
@@ -166,6 +180,13 @@ impl Planner<'_> {
                 Back::Stays(why @ Why::Removed) => {
                     version = Version::removed(*recorded);
                     conflict = Some((why, Vec::new()));
+                    continue;
+                }
+                // An older state may have been kept.
+                Back::Stays(why @ Why::Lost(_)) => {
+                    let formers = self.formers(path, states.get(number..).unwrap_or_default())?;
+                    version = Version::recorded(*recorded);
+                    conflict = Some((why, formers));
                     continue;
                 }
                 Back::Stays(why) => {
@@ -202,6 +223,9 @@ impl Planner<'_> {
             // What an earlier step makes has other times than the recorded state.
             let now = on_disk.clone().or_else(|| found.is_absent().then_some(found));
             let is_linked_since = on_disk.as_ref().is_some_and(|now| self.is_linked_since(now));
+            if !is_linked_since {
+                self.note_written(on_disk.as_ref(), &reached);
+            }
             self.steps.push(Step { path: path.to_owned(), now, act, is_linked_since });
         }
         if matches!(reached.origin, Origin::Recorded(_)) {
@@ -212,6 +236,15 @@ impl Planner<'_> {
             self.leave(path, why, formers);
         }
         Ok(())
+    }
+
+    /// Notes that a step writes a file in place, which changes what its other names lead to.
+    fn note_written(&mut self, on_disk: Option<&State>, reached: &Version) {
+        let Some(id) = reached.state.file().map(|file| file.id) else { return };
+        let file = on_disk.and_then(State::file);
+        if file.is_some_and(|file| file.id == id && file.links > 1) || self.written.contains_key(&id) {
+            self.written.insert(id, reached.clone());
+        }
     }
 
     /// Returns true if a file on the disk has more names than the session knows of.
@@ -276,12 +309,12 @@ impl Planner<'_> {
             return Ok(Back::Same);
         }
         let is_directory = |state: &State| matches!(state, State::Directory(_));
-        // A directory gives way only when it is empty, whoever changed it.
-        if is_first && is_directory(&version.state) && !is_directory(was) {
-            if self.holds_something(path)? {
-                return Ok(Back::Stays(Why::NotEmpty));
-            }
-        } else if let Some(left) = self.changed_since(version)? {
+        // A directory gives way only when it is empty, whoever changed that.
+        let gives_way = is_first && is_directory(&version.state) && !is_directory(was);
+        if gives_way && self.holds_something(path)? {
+            return Ok(Back::Stays(Why::NotEmpty));
+        }
+        if let Some(left) = self.changed_since(version)? {
             return self.conflict(version, left, was);
         }
         Ok(was.lost().map_or(Back::To, |lost| Back::Stays(Why::Lost(lost))))
@@ -432,7 +465,7 @@ impl Planner<'_> {
             match &version.real {
                 Some(real) => file.digest = self.world.digest(real, file)?,
                 // Only its times are known.
-                None if file.content == Content::Unread => left.digest = None,
+                None if !matches!(file.content, Content::Kept(_)) => left.digest = None,
                 None => file.digest = self.world.digest_of_kept(file)?,
             }
         }
@@ -445,12 +478,17 @@ impl Planner<'_> {
             return Ok(made.clone());
         }
         let implied = Version::of(State::Absent, Origin::Implied);
+        let Some(real) = self.real(path) else { return Ok(implied) };
+        let found = self.world.look(&real)?;
         let around = path.ancestors().skip(1).find_map(|around| self.made.get(around));
-        if around.is_some_and(|around| !matches!(around.state, State::Directory(_))) {
+        let is_cleared = around.is_some_and(|around| !matches!(around.state, State::Directory(_)));
+        if is_cleared && !found.is_absent() {
             return Ok(implied);
         }
-        let Some(real) = self.real(path) else { return Ok(implied) };
-        Ok(Version { real: Some(real.clone()), ..Version::of(self.world.look(&real)?, Origin::Disk) })
+        if let Some(written) = found.file().and_then(|file| self.written.get(&file.id)) {
+            return Ok(written.clone());
+        }
+        Ok(Version { real: Some(real), ..Version::of(found, Origin::Disk) })
     }
 
     /// Returns where the file of a path is now; `None` if it will have been moved away.

@@ -17,7 +17,7 @@ use crate::opened::{self, Access, Opened};
 use crate::paths::below;
 use crate::record::{CallKey, Named, Record};
 use crate::spared::Spared;
-use crate::state::{Attributes, Changed, Content, DirectoryState, FileId, FileState, Lost, State};
+use crate::state::{Attributes, Changed, Content, DirectoryState, FileId, FileState, Lost, State, UNREAD};
 use crate::store::{Progress, Store};
 use crate::touched::touched;
 
@@ -159,13 +159,27 @@ impl Recorder {
         Ok(spared)
     }
 
-    /// Records a file or directory whose mode, times or attributes `call` is about to change: of a file, everything but
+    /// Records a file or directory whose mode or times `call` is about to change: of a file, everything but
     /// the content.
     ///
     /// # Errors
     /// If it cannot be recorded; then the change must not be made.
     pub fn before_status<D: AsFd>(&self, call: CallKey, place: Place<'_, D>) -> io::Result<()> {
         self.or_refusal(self.record_status(call, place))
+    }
+
+    /// Records a file or directory whose extended attributes `call` is about to change.
+    ///
+    /// # Errors
+    /// If it cannot be recorded, or if its owner cannot read the attributes that it has; then the change must not be
+    /// made.
+    pub fn before_attributes<D: AsFd>(&self, call: CallKey, place: Place<'_, D>) -> io::Result<()> {
+        let id = look(&place.directory, place.name)?.id();
+        let attributes = id.and_then(|id| disk::attributes_at(&place.directory, place.name, id));
+        if attributes.is_some_and(|all| all.iter().any(|(_, value)| value == UNREAD)) {
+            return Err(Errno::ACCESS.into());
+        }
+        self.before_status(call, place)
     }
 
     fn record_status<D: AsFd>(&self, call: CallKey, place: Place<'_, D>) -> io::Result<()> {
@@ -390,10 +404,7 @@ impl Recorder {
             spot => spot?,
         };
         let mut state = look(&spot.directory, &spot.name)?;
-        // What the call has made is removed with its attributes.
-        if !was.is_absent() {
-            note_attributes(&mut state, &spot);
-        }
+        note_attributes(&mut state, &spot);
         match &mut state {
             State::File(file) => {
                 let open = || disk::open_same(&spot.directory, &spot.name, file.id);
@@ -423,7 +434,13 @@ impl Recorder {
         match &mut state {
             State::File(file) => match self.open(place, file) {
                 Ok(open) => {
-                    let Some(attributes) = bounded(disk::attributes(&open)) else {
+                    let attributes = match disk::attributes(&open) {
+                        all if !self.is_bounded && all.iter().any(|(_, value)| value == UNREAD) => {
+                            opened::attributes(&self.store, (&place.directory, place.name, place.path), file)?
+                        }
+                        all => all,
+                    };
+                    let Some(attributes) = bounded(attributes) else {
                         file.content = Content::Lost(Lost::Attributes);
                         return Ok((state, None));
                     };

@@ -219,9 +219,12 @@ impl State {
 fn have_same_tags(one: Option<&Attributes>, other: Option<&Attributes>) -> bool {
     let Some((one, other)) = one.zip(other) else { return true };
     let (one, other) = (tags(one), tags(other));
-    let is_same = |one: &str, other: &str| one == other || [one, other].contains(&UNREAD);
-    one.len() == other.len()
-        && one.iter().zip(other).all(|(one, other)| one.0 == other.0 && is_same(&one.1, &other.1))
+    one.len() == other.len() && one.into_iter().zip(other).all(|(one, other)| is_same_attribute(one, other))
+}
+
+/// Returns true if two attributes are the same, as far as their values are known.
+pub(crate) fn is_same_attribute(one: &(String, String), other: &(String, String)) -> bool {
+    one.0 == other.0 && (one.1 == other.1 || [&one.1, &other.1].into_iter().any(|value| value == UNREAD))
 }
 
 /// Returns the attributes that users set.

@@ -46,10 +46,17 @@ impl Broker {
         recorded.map_err(errno)
     }
 
-    /// Records a name whose mode, times or attributes a call is about to change.
+    /// Records a name whose mode or times a call is about to change.
     fn record_status(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
         let Some(recording) = self.recording(&place.path) else { return Ok(()) };
         let recorded = recording.recorder.before_status(self.key(recording, pending)?, of(place));
+        recorded.map_err(errno)
+    }
+
+    /// Records a name whose attributes a call is about to change.
+    fn record_attributes(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
+        let Some(recording) = self.recording(&place.path) else { return Ok(()) };
+        let recorded = recording.recorder.before_attributes(self.key(recording, pending)?, of(place));
         recorded.map_err(errno)
     }
 
@@ -76,7 +83,12 @@ impl Worker {
         self.broker.record(pending, place)
     }
 
-    /// Records a name whose mode, times or attributes a call is about to change.
+    /// Records a name whose attributes a call is about to change.
+    pub(crate) fn record_attributes(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
+        self.broker.record_attributes(pending, place)
+    }
+
+    /// Records a name whose mode or times a call is about to change.
     pub(crate) fn record_status(&self, pending: &PendingCall, place: &ResolvedName) -> Result<(), Errno> {
         self.broker.record_status(pending, place)
     }

@@ -159,6 +159,15 @@ impl History {
         points
     }
 
+    /// Returns where the first call begins from `start` on that is not undone; `None` if all are. Undoing a call again
+    /// would take back what the user has changed since it was undone.
+    #[must_use]
+    pub fn in_force_since(&self, start: usize) -> Option<usize> {
+        let is_in_force =
+            |point: &Point| point.start >= start && !point.undone && matches!(point.kind, PointKind::Call(_));
+        self.points().into_iter().find(is_in_force).map(|point| point.start)
+    }
+
     /// Returns the ranges of entries that were taken back, or given back again, in their order.
     fn undos(&self) -> Vec<(std::ops::Range<usize>, Effect)> {
         let mut ranges = Vec::new();

@@ -16,6 +16,25 @@ pub(super) enum Left {
     Nothing,
 }
 
+impl Left {
+    /// Returns what was left of a file: by a path, or by another name of the file if that is newer.
+    pub(super) fn newer(by_path: Option<Self>, by_other_name: Option<Self>) -> Option<Self> {
+        let is_newer = |other: &Self| by_path.and_then(Self::at).is_none_or(|at| other.at() > Some(at));
+        match by_path {
+            Some(Self::Nothing) => by_path,
+            Some(Self::Named(..) | Self::Moved(_)) | None => by_other_name.filter(is_newer).or(by_path),
+        }
+    }
+
+    /// Returns the position of its record.
+    fn at(self) -> Option<usize> {
+        match self {
+            Self::Named(at, _) | Self::Moved(at) => Some(at),
+            Self::Nothing => None,
+        }
+    }
+}
+
 /// The records of one path.
 #[derive(Debug, Default)]
 pub(super) struct Traces {

@@ -1,12 +1,11 @@
 //! Modes and extended attributes in a plan.
 
-use crate::state::{Attributes, FileState, UNREAD};
+use crate::state::{Attributes, FileState, is_same_attribute as is_same};
 
-/// Returns true if two files have the same extended attributes, as far as they are known. Values that could not be read
-/// may differ.
+/// Returns true if two files have the same extended attributes, as far as they are known.
 pub(super) fn are_alike(one: Option<&Attributes>, other: Option<&Attributes>) -> bool {
-    let are_read = |all: &Attributes| all.iter().all(|(_, value)| value != UNREAD);
-    one.zip(other).is_none_or(|(one, other)| one == other && are_read(one))
+    let Some((one, other)) = one.zip(other) else { return true };
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
 }
 
 /// The permissions that an owner gets while a file is written.

@@ -79,3 +79,14 @@ pub(super) struct Present {
     /// Another file was moved to its name, so the path is only where it was.
     pub(super) is_replaced: bool,
 }
+
+/// Returns true if a state that a call or an undo has left is one that was recorded, as far as size and time tell.
+pub(super) fn is_same_version(left: &State, recorded: &State) -> bool {
+    match (left, recorded) {
+        (State::File(left), State::File(recorded)) => {
+            (left.size, left.modified) == (recorded.size, recorded.modified)
+        }
+        (State::Directory(_), State::Directory(_)) => true,
+        (left, recorded) => left == recorded,
+    }
+}

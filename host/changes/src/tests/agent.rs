@@ -5,8 +5,9 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, RenameFlags, XattrFlags, renameat_with, setxattr};
 
 use crate::disk::spot;
 use crate::plan::{Step, plan};
@@ -141,9 +142,31 @@ impl Session {
         self.recorder.before_status(self.key(), place)
     }
 
+    /// Sets an extended attribute.
+    pub(super) fn tag(&self, name: &str, value: &str) -> io::Result<()> {
+        let path = self.at(name);
+        let spot = spot(&path)?;
+        let place = Place { directory: &spot.directory, name: &spot.name, path: &path };
+        self.recorder.before_attributes(self.key(), place)?;
+        Ok(setxattr(&path, "user.tag", value.as_bytes(), XattrFlags::empty())?)
+    }
+
+    /// Sets the time of the last change, in seconds since 1970.
+    pub(super) fn time(&self, name: &str, seconds: u64) -> io::Result<()> {
+        self.before_status(name)?;
+        let time = UNIX_EPOCH + Duration::from_secs(seconds);
+        let times = fs::FileTimes::new().set_modified(time);
+        fs::File::open(self.at(name))?.set_times(times)
+    }
+
     pub(super) fn mode(&self, name: &str, mode: u32) -> io::Result<()> {
         self.is_no_link(name)?;
-        self.before_status(name)?;
+        // As the broker: what the owner cannot read afterwards cannot be recorded before the next change.
+        if mode & 0o400 == 0 {
+            self.before(&self.at(name))?
+        } else {
+            self.before_status(name)?
+        }
         fs::set_permissions(self.at(name), fs::Permissions::from_mode(mode))
     }
 

@@ -531,39 +531,158 @@ fn turns_are_taken_back_one_after_the_other() {
 /// The system lists the names of the attributes for everyone, but gives the values only to those who can read the file.
 #[test]
 fn attributes_of_what_its_owner_cannot_read_are_taken_back() {
+    let close = |session: &Session, permissions: u32| {
+        super::closed::set_mode(&session.at("a"), permissions & 0o666);
+        super::closed::set_mode(&session.at("d"), permissions);
+    };
     super::closed::bound(|| {
-        let tag = |session: &Session, value: &str| {
-            for name in ["a", "d"] {
-                session.before_status(name).expect("recorded");
-                setxattr(session.at(name), "user.tag", value.as_bytes(), XattrFlags::empty()).expect("set");
-            }
-        };
-        let close = |session: &Session, permissions: u32| {
-            super::closed::set_mode(&session.at("a"), permissions & 0o666);
-            super::closed::set_mode(&session.at("d"), permissions);
-        };
-        for is_tagged in [false, true] {
+        let mut session = Session::new();
+        files(&session);
+        let before = tree(&session.project());
+        close(&session, 0o300);
+        for name in ["a", "d"] {
+            session.tag(name, "of the agent").expect("set");
+        }
+        session.end();
+        let report = session.undo();
+        assert!(report.is_complete() && report.done.len() == 2, "{report:?}");
+        close(&session, 0o700);
+        super::closed::set_mode(&session.at("d"), 0o755);
+        super::closed::set_mode(&session.at("a"), 0o644);
+        assert_eq!(tree(&session.project()), before);
+    });
+}
+
+/// What its owner cannot read has an attribute already. Its value cannot be recorded, so it is not changed.
+#[test]
+fn an_attribute_that_its_owner_cannot_read_is_not_changed() {
+    super::closed::bound(|| {
+        for name in ["a", "d"] {
             let mut session = Session::new();
             files(&session);
-            if is_tagged {
-                tag(&session, "former");
-                session.end();
-            }
-            let second = crate::undo::history(session.recorder.store()).expect("history").entries().len();
-            close(&session, 0o300);
-            tag(&session, "of the agent");
+            session.tag(name, "former").expect("set");
             session.end();
-            let report = session.undo_from(second, false);
-            // A value that could not be read before the call cannot be given back.
-            assert_eq!(report.is_complete(), !is_tagged, "{report:?}");
-            close(&session, 0o700);
-            for name in ["a", "d"] {
-                let mut value = [0; 100];
-                let found = rustix::fs::getxattr(session.at(name), "user.tag", &mut value[..]);
-                assert_eq!(found.is_ok(), is_tagged, "{name}: {report:?}");
+            let second = crate::undo::history(session.recorder.store()).expect("history").entries().len();
+            session.mode(name, 0o300).expect("closed");
+            session.end();
+            let third = crate::undo::history(session.recorder.store()).expect("history").entries().len();
+            let error = session.tag(name, "other").expect_err("not recorded");
+            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+            session.mode(name, 0o700).expect("opened");
+            session.end();
+            for start in [third, second, 0] {
+                let report = session.undo_from(start, false);
+                assert!(report.is_complete(), "{name}, {start}: {report:?}");
             }
+            assert_eq!(session.plan(0), []);
         }
     });
+}
+
+/// A mode or an attribute that the user gives to what the agent has made.
+#[test]
+fn a_later_mode_or_attribute_of_what_a_call_has_made_is_kept() {
+    for name in ["n", "m"] {
+        for is_mode in [false, true] {
+            let mut session = Session::new();
+            files(&session);
+            session.write("n", "new").expect("written");
+            session.make_directory("m").expect("made");
+            session.end();
+            match is_mode {
+                true => super::closed::set_mode(&session.at(name), 0o700),
+                false => setxattr(session.at(name), "user.own", b"x", XattrFlags::empty()).expect("set"),
+            }
+            let report = session.undo();
+            let whys: Vec<_> = report.left.iter().map(|(path, why, _)| (path.clone(), *why)).collect();
+            assert_eq!(whys, [(session.at(name), Why::MadeAndChanged)], "{report:?}");
+            assert!(session.at(name).exists());
+        }
+    }
+}
+
+/// What is undone is not undone again, whatever the user has made of it since.
+#[test]
+fn calls_that_are_undone_are_passed_over() {
+    let mut session = Session::new();
+    files(&session);
+    let history = |session: &Session| crate::undo::history(session.recorder.store()).expect("history");
+    let length = |session: &Session| history(session).entries().len();
+    session.write("a", "first").expect("written");
+    session.end();
+    assert_eq!(history(&session).in_force_since(0), Some(0));
+    let second = length(&session);
+    session.write("b", "second").expect("written");
+    session.end();
+    session.undo_from(second, false);
+    assert_eq!(
+        (history(&session).in_force_since(0), history(&session).in_force_since(second)),
+        (Some(0), None)
+    );
+    session.redo();
+    assert_eq!(history(&session).in_force_since(second), Some(second));
+    session.undo();
+    assert_eq!(history(&session).in_force_since(0), None);
+    let third = length(&session);
+    session.write("b", "third").expect("written");
+    session.end();
+    assert_eq!(history(&session).in_force_since(0), Some(third));
+}
+
+/// The user removes what an undo has given back, and undoes again.
+#[test]
+fn what_the_user_removes_after_an_undo_stays_removed() {
+    for (agent, user) in [("a", "a"), ("d", "d"), ("d", "d/x"), ("l", "l")] {
+        let mut session = Session::new();
+        files(&session);
+        session.remove_all(agent).expect("removed");
+        session.end();
+        let report = session.undo();
+        assert!(report.is_complete(), "{agent}: {report:?}");
+        match session.at(user).symlink_metadata().expect("there").is_dir() {
+            true => fs::remove_dir_all(session.at(user)).expect("removed"),
+            false => fs::remove_file(session.at(user)).expect("removed"),
+        }
+        let removed = tree(&session.project());
+        let report = session.undo();
+        assert_eq!(tree(&session.project()), removed, "{agent}, {user}: {report:?}");
+        assert!(!report.is_complete(), "{agent}, {user}: {report:?}");
+    }
+    // The control: what the user has removed is not what was there before.
+    let mut session = Session::new();
+    files(&session);
+    let before = tree(&session.project());
+    session.remove("a").expect("removed");
+    session.end();
+    session.write("a", "of the agent").expect("written");
+    session.end();
+    fs::remove_file(session.at("a")).expect("removed");
+    let report = session.undo();
+    assert_eq!(tree(&session.project()), before, "{report:?}");
+}
+
+/// The second call finds what the first has made, and it cannot be kept.
+#[test]
+fn what_was_not_kept_is_no_obstacle_on_the_way_to_an_older_state() {
+    for is_removed in [false, true] {
+        let mut session = Session::bounded(Bounds { file: 10, session: 1 << 20 });
+        files(&session);
+        let before = tree(&session.project());
+        for name in ["a", "n"] {
+            session.write(name, "longer than the settings let be kept").expect("written");
+        }
+        session.end();
+        for name in ["a", "n"] {
+            match is_removed {
+                true => session.remove(name).expect("removed"),
+                false => session.append(name, "more").expect("written"),
+            }
+        }
+        session.end();
+        let report = session.undo();
+        assert!(report.is_complete(), "{is_removed}: {report:?}");
+        assert_eq!(tree(&session.project()), before);
+    }
 }
 
 /// Times and attributes, before the content changes as well, and in a call before that.

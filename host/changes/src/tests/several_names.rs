@@ -88,6 +88,82 @@ fn an_edit_of_the_other_name_between_two_calls_is_kept() {
     }
 }
 
+/// Two calls change a file, each by one of its names.
+#[test]
+fn calls_that_change_a_file_by_different_names_are_taken_back() {
+    type Change = fn(&Session);
+    let changes: [Change; 10] = [
+        |session| session.mode("f", 0o600).expect("changed"),
+        |session| session.mode("h", 0o700).expect("changed"),
+        |session| session.time("f", 1).expect("set"),
+        |session| session.time("h", 2).expect("set"),
+        |session| session.tag("f", "of the agent").expect("set"),
+        |session| session.append("f", "f\n").expect("written"),
+        |session| session.append("h", "h\n").expect("written"),
+        |session| session.overwrite("f", "over").expect("written"),
+        |session| session.remove("h").expect("removed"),
+        |session| session.write("other", "text").expect("written"),
+    ];
+    let look = |session: &Session| {
+        let time = |name: &str| session.at(name).metadata().and_then(|file| file.modified()).ok();
+        (tree(&session.project()), time("f"), time("h"))
+    };
+    for (first, second, third) in (0..300).map(|n| (n % 10, n / 10 % 10, n / 100)) {
+        let is_possible = |number: usize| ![1, 3, 6, 8].contains(&number) || first != 8;
+        if !is_possible(second) || third == 2 && (first == 8 || second == 8) {
+            continue;
+        }
+        let mut session = linked(LINES);
+        let before = look(&session);
+        changes[first](&session);
+        session.end();
+        let between = look(&session);
+        let start = history(session.recorder.store()).expect("history").entries().len();
+        changes[second](&session);
+        if let Some(name) = [None, Some("f"), Some("h")][third] {
+            session.append(name, "third\n").expect("written");
+        }
+        session.end();
+        let after = look(&session);
+        let check = |report: &crate::undo::Report, wanted: &(_, _, _), what: &str| {
+            let what = format!("{what} of {first}, {second}, {third}: {report:?}");
+            assert!(report.is_complete() && report.merged.is_empty(), "{what}");
+            assert_eq!(look(&session), *wanted, "{what}");
+        };
+        check(&session.undo(), &before, "undo");
+        check(&session.redo(), &after, "redo");
+        check(&session.undo_from(start, false), &between, "undo of the last");
+        check(&session.undo(), &before, "undo of all");
+    }
+}
+
+/// The user edits the file between two calls, each of which changes it by one of its names, or after both.
+#[test]
+fn edits_around_calls_that_change_a_file_by_different_names_are_kept() {
+    for is_between in [true, false] {
+        for (first, second) in [("f", "h"), ("h", "f")] {
+            for edited in ["f", "h"] {
+                let mut session = linked(LINES);
+                session.append(first, "first\n").expect("written");
+                session.end();
+                if is_between {
+                    add(&session, edited, "of the user\n");
+                    sleep(Duration::from_millis(20));
+                }
+                session.append(second, "second\n").expect("written");
+                session.end();
+                if !is_between {
+                    add(&session, edited, "of the user\n");
+                }
+                let report = session.undo();
+                let text = contents(&session.project());
+                let is_said = !report.is_complete() || !report.merged.is_empty();
+                assert!(text.contains("of the user") && is_said, "{is_between}: {report:?}, {text}");
+            }
+        }
+    }
+}
+
 /// The killed undo has written nothing but its beginning.
 #[test]
 fn an_edit_of_the_other_name_after_a_killed_undo_is_kept() {

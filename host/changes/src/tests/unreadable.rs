@@ -2,8 +2,11 @@
 
 use std::fs;
 
+use rustix::fs::{XattrFlags, getxattr, setxattr};
+
 use super::agent::Session;
 use super::closed::{bound, mode};
+use super::tree::tree;
 use crate::{Bounds, Lost};
 
 #[test]
@@ -28,6 +31,40 @@ fn what_its_owner_cannot_read_is_kept_by_undo() {
         for name in ["a", "new"] {
             super::closed::set_mode(&session.at(name), 0o600);
             assert_eq!(fs::read_to_string(session.at(name)).expect("text"), "precious");
+        }
+    });
+}
+
+#[test]
+fn attributes_of_what_its_owner_cannot_read_stay_over_undo_and_redo() {
+    bound(|| {
+        for writes in [false, true] {
+            let mut session = Session::new();
+            fs::write(session.at("a"), "former").expect("a file");
+            let tag = |name: &str| setxattr(session.at("a"), name, b"q", XattrFlags::empty()).expect("set");
+            tag("user.own");
+            let before = tree(&session.project());
+            if writes {
+                session.append("a", "more").expect("written");
+            }
+            session.mode("a", 0o000).expect("closed");
+            session.end();
+            for _ in 0..2 {
+                let report = session.undo();
+                assert!(report.is_complete() && report.lost.is_empty(), "{report:?}");
+                assert_eq!(tree(&session.project()), before);
+                let report = session.redo();
+                assert!(
+                    report.is_complete() && report.lost.is_empty(),
+                    "redo {writes} {report:?} {:?}",
+                    crate::undo::history(session.recorder.store()).expect("history").entries()
+                );
+                assert_eq!(mode(&session.at("a")), 0);
+            }
+            super::closed::set_mode(&session.at("a"), 0o600);
+            let mut value = [0; 10];
+            let found = getxattr(session.at("a"), "user.own", &mut value[..]);
+            assert_eq!(found, Ok(1), "{writes}");
         }
     });
 }

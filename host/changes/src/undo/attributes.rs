@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::disk::{self, Spot, look, set_mode};
 use crate::interruption;
-use crate::state::{Attributes, DirectoryState, State};
+use crate::state::{Attributes, DirectoryState, State, UNREAD};
 
 /// The bits of a mode that files get back: set-id bits are left off.
 pub(super) const FILE_MODE: u32 = 0o1777;
@@ -78,18 +78,19 @@ pub(super) fn give(directory: &OwnedFd, name: &CStr, owner: (u32, u32)) {
 /// Gives a file exactly these extended attributes, if they are known.
 ///
 /// # Errors
-/// The system's, and `NODATA` if the value of one of them is not known.
+/// The system's, and `NODATA` if one of them is gone whose value could not be read.
 pub(super) fn set_attributes(open: &OwnedFd, wanted: Option<&Attributes>) -> rustix::io::Result<()> {
     let Some(wanted) = wanted else { return Ok(()) };
-    for (name, _) in disk::attributes(open) {
-        if !wanted.iter().any(|(other, _)| *other == name) {
-            fremovexattr(open, disk::attribute(&name).unwrap_or_default())?;
+    let present = disk::attributes(open);
+    let (unread, wanted): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, value)| value == UNREAD);
+    let is_kept = |name: &String| unread.iter().chain(&wanted).any(|(other, _)| other == name);
+    for (name, _) in &present {
+        if !is_kept(name) {
+            fremovexattr(open, disk::attribute(name).unwrap_or_default())?;
         }
     }
     for (name, value) in wanted {
-        let (Some(name), Some(value)) = (disk::attribute(name), disk::attribute(value)) else {
-            return Err(Errno::NODATA);
-        };
+        let (Some(name), Some(value)) = (disk::attribute(name), disk::attribute(value)) else { continue };
         let mut present = vec![0; value.len() + 1];
         let is_there = fgetxattr(open, name.as_slice(), present.as_mut_slice());
         if is_there.is_ok_and(|count| present.get(..count) == Some(value.as_slice())) {
@@ -97,7 +98,8 @@ pub(super) fn set_attributes(open: &OwnedFd, wanted: Option<&Attributes>) -> rus
         }
         fsetxattr(open, name, &value, rustix::fs::XattrFlags::empty())?;
     }
-    Ok(())
+    let is_gone = |(name, _): &&(String, String)| present.iter().all(|(other, _)| other != name);
+    if unread.iter().any(is_gone) { Err(Errno::NODATA) } else { Ok(()) }
 }
 
 /// Sets the time of the last modification.

@@ -53,10 +53,13 @@ pub(crate) fn changes(changes: &Changes) -> Outcome {
 
 /// Runs `undo`.
 pub(crate) fn undo(undo: &Undo) -> Outcome {
-    take_back(&undo.how, "nothing is left to undo", |history| match (&undo.point, undo.all) {
-        (_, true) => Ok(Some(Range { start: 0, redo: false })),
-        (None, false) => Ok(history.newest().map(|start| Range { start, redo: false })),
-        (Some(named), false) => start_of(history, named).map(|start| Some(Range { start, redo: false })),
+    take_back(&undo.how, "nothing is left to undo", |history| {
+        let start = match (&undo.point, undo.all) {
+            (_, true) => history.in_force_since(0),
+            (None, false) => history.newest(),
+            (Some(named), false) => history.in_force_since(start_of(history, named)?),
+        };
+        Ok(start.map(|start| Range { start, redo: false }))
     })
 }
 

@@ -77,11 +77,12 @@ fn range(history: &History, params: &UndoParams) -> anyhow::Result<Option<Range>
     let start = match (&params.point, params.redo) {
         (_, true) => history.redoable(),
         (None, false) => history.newest(),
-        (Some(named), false) => Some(
-            history
+        (Some(named), false) => {
+            let start = history
                 .start_of(named.as_str())
-                .ok_or_else(|| anyhow::anyhow!("no turn and no call is called `{}`", named.as_str()))?,
-        ),
+                .ok_or_else(|| anyhow::anyhow!("no turn and no call is called `{}`", named.as_str()))?;
+            history.in_force_since(start)
+        }
     };
     Ok(start.map(|start| Range { start, redo: params.redo }))
 }

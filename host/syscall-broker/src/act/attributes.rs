@@ -60,7 +60,7 @@ pub(crate) fn change_mode(worker: &Worker, pending: &PendingCall, target: Target
 
 /// Changes the extended attributes of a file by its name.
 pub(crate) fn change_attributes(worker: &Worker, pending: &PendingCall, target: Target) -> CallResult {
-    record(worker, pending, target, Kept::Status)?;
+    record(worker, pending, target, Kept::Attributes)?;
     Ok(Outcome::LEFT_TO_THE_KERNEL)
 }
 
@@ -69,6 +69,8 @@ pub(crate) fn change_attributes(worker: &Worker, pending: &PendingCall, target: 
 enum Kept {
     /// Mode, times and attributes.
     Status,
+    /// The same, if the present attributes can be read.
+    Attributes,
     /// The content as well.
     Content,
 }
@@ -85,6 +87,7 @@ fn record(worker: &Worker, pending: &PendingCall, target: Target, kept: Kept) ->
     match locate::find(worker, pending, at, last) {
         Ok(Located::Judged(place)) => match kept {
             Kept::Status => worker.record_status(pending, &place),
+            Kept::Attributes => worker.record_attributes(pending, &place),
             Kept::Content => worker.record(pending, &place),
         },
         Ok(Located::Outside(_) | Located::Elsewhere) | Err(_) => Ok(()),
