@@ -123,6 +123,13 @@ fn state_of(directory: impl AsFd, name: &CStr, found: &Statx) -> rustix::io::Res
     })
 }
 
+/// Returns when anything of a file was last changed, as its content or the number of its names: seconds and nanoseconds.
+pub(crate) fn changed_at(path: &Path) -> rustix::io::Result<(i64, u32)> {
+    let spot = spot(path)?;
+    let found = statx(&spot.directory, &spot.name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::CTIME)?;
+    Ok((found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec))
+}
+
 /// Opens a file for reading; it must still be the one that was looked at.
 pub(crate) fn open_same(directory: impl AsFd, name: &CStr, id: FileId) -> rustix::io::Result<OwnedFd> {
     open_same_for(directory, name, id, OFlags::RDONLY)

@@ -180,15 +180,29 @@ impl History {
         }
     }
 
-    /// Returns when calls of the session may last have changed a file: seconds and nanoseconds.
+    /// Returns when calls of the session may last have written a file: seconds and nanoseconds.
+    pub(crate) fn last_write(&self, id: FileId) -> Option<(i64, u32)> {
+        self.changes_of(id).map(|(_, call)| self.end_of(call)).max()
+    }
+
+    /// Returns when calls, or undos of them, may last have changed anything of a file, as its number of names.
     pub(crate) fn last_change(&self, id: FileId) -> Option<(i64, u32)> {
-        self.changes_of(id)
-            .map(|(_, call)| match self.ended.get(&call).and_then(|end| self.entries.get(*end)) {
-                Some(Record::Ended { at, .. }) => since_1970(*at),
-                // A call that did not end may have changed it until the journal ends.
-                _ => self.written,
-            })
-            .max()
+        let calls = self.entries.iter().filter_map(|entry| {
+            let (Record::Before { call, was: named } | Record::LeftSoFar { call, left: named }) = entry
+            else {
+                return None;
+            };
+            (named.state.id() == Some(id)).then_some(*call)
+        });
+        calls.map(|call| self.end_of(call)).max()
+    }
+
+    fn end_of(&self, call: CallKey) -> (i64, u32) {
+        match self.ended.get(&call).and_then(|end| self.entries.get(*end)) {
+            Some(Record::Ended { at, .. }) => since_1970(*at),
+            // A call that did not end may have changed it until the journal ends.
+            _ => self.written,
+        }
     }
 
     /// Returns what the last call that changed a file has left of it; `None` if that call has removed the name by which

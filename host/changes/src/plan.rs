@@ -41,7 +41,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
         history,
         world: &Through { history, world },
         made: BTreeMap::new(),
-        written: HashMap::new(),
+        files: HashMap::new(),
         back: Vec::new(),
         stuck: Vec::new(),
         steps: Vec::new(),
@@ -88,8 +88,8 @@ struct Planner<'a> {
     world: &'a dyn World,
     /// What the steps make.
     made: BTreeMap<PathBuf, Version>,
-    /// What the steps make of files, by whichever of their names.
-    written: HashMap<FileId, Version>,
+    /// The same by file, for those with several names.
+    files: HashMap<FileId, Version>,
     /// Moves that are taken back: the name before that, the name after that, and whether the two change places.
     back: Vec<(PathBuf, PathBuf, bool)>,
     /// Moves that are not taken back, the newest first, by the names before the moves that are.
@@ -212,6 +212,7 @@ impl Planner<'_> {
             _ => None,
         };
         let has_step = act.is_some();
+        let mut is_replaced = false;
         if let Some(act) = act {
             if let Some(why) = self.without_directory(path, &reached.state)? {
                 self.leave(path, why, beside(&reached.state).into_iter().collect());
@@ -221,15 +222,16 @@ impl Planner<'_> {
                 return Ok(());
             }
             // What an earlier step makes has other times than the recorded state.
-            let now = on_disk.clone().or_else(|| found.is_absent().then_some(found));
+            let now = on_disk.clone().or_else(|| found.is_absent().then_some(found.clone()));
             let is_linked_since = on_disk.as_ref().is_some_and(|now| self.is_linked_since(now));
-            if !is_linked_since {
-                self.note_written(on_disk.as_ref(), &reached);
-            }
+            is_replaced = is_linked_since;
             self.steps.push(Step { path: path.to_owned(), now, act, is_linked_since });
         }
         if matches!(reached.origin, Origin::Recorded(_)) {
             reached.on_disk = on_disk.filter(|_| !has_step);
+            if !is_replaced {
+                self.note_version(&found, &reached);
+            }
             self.made.insert(path.to_owned(), reached);
         }
         if let Some((why, formers)) = conflict {
@@ -238,12 +240,14 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Notes that a step writes a file in place, which changes what its other names lead to.
-    fn note_written(&mut self, on_disk: Option<&State>, reached: &Version) {
-        let Some(id) = reached.state.file().map(|file| file.id) else { return };
-        let file = on_disk.and_then(State::file);
-        if file.is_some_and(|file| file.id == id && file.links > 1) || self.written.contains_key(&id) {
-            self.written.insert(id, reached.clone());
+    /// Notes the version that a file with several names has after the steps so far: what is written by one of its names
+    /// is written by all.
+    fn note_version(&mut self, found: &State, reached: &Version) {
+        if let (Some(found), Some(file)) = (found.file(), reached.state.file())
+            && found.id == file.id
+            && found.links.max(file.links) > 1
+        {
+            self.files.insert(file.id, reached.clone());
         }
     }
 
@@ -485,8 +489,8 @@ impl Planner<'_> {
         if is_cleared && !found.is_absent() {
             return Ok(implied);
         }
-        if let Some(written) = found.file().and_then(|file| self.written.get(&file.id)) {
-            return Ok(written.clone());
+        if let Some(version) = found.file().and_then(|file| self.files.get(&file.id)) {
+            return Ok(version.clone());
         }
         Ok(Version { real: Some(real), ..Version::of(found, Origin::Disk) })
     }

@@ -164,6 +164,40 @@ fn edits_around_calls_that_change_a_file_by_different_names_are_kept() {
     }
 }
 
+/// The user sets the time of the edited file to an older one, as programs do that keep times.
+#[test]
+fn an_edit_of_the_other_name_with_an_older_time_is_kept() {
+    let mut session = linked(LINES);
+    session.remove("h").expect("removed");
+    session.end();
+    add(&session, "f", "of the user\n");
+    let file = OpenOptions::new().append(true).open(session.at("f")).expect("open");
+    file.set_modified(std::time::UNIX_EPOCH).expect("set");
+    let report = session.undo();
+    assert!(contents(&session.project()).contains("of the user"), "{report:?}");
+    assert_eq!(report.left.iter().map(|(_, why, _)| *why).collect::<Vec<_>>(), [Why::Separate]);
+}
+
+/// A call that makes a link finds the edit of the user, and changes nothing of the file.
+#[test]
+fn an_edit_before_a_call_that_makes_a_link_is_kept() {
+    for moves in [false, true] {
+        let mut session = linked(LINES);
+        session.tag("f", "of the agent").expect("set");
+        session.end();
+        if moves {
+            session.rename("h", "moved", false).expect("moved");
+            session.end();
+        }
+        let other = if moves { "moved" } else { "h" };
+        add(&session, other, "of the user\n");
+        session.hard_link(other, "new").expect("linked");
+        session.end();
+        let report = session.undo();
+        assert!(contents(&session.project()).contains("of the user"), "{moves}: {report:?}");
+    }
+}
+
 /// The killed undo has written nothing but its beginning.
 #[test]
 fn an_edit_of_the_other_name_after_a_killed_undo_is_kept() {

@@ -74,8 +74,11 @@ impl Undoer<'_> {
     pub(super) fn is_of_call(&self, name: &Path, twin: &State) -> io::Result<bool> {
         let State::File(twin) = twin else { return Ok(false) };
         let Some(left) = self.history.left_of(twin.id) else {
-            // Its content is not in the record, so the time decides.
-            return Ok(self.history.last_change(twin.id).is_some_and(|last| twin.modified <= last));
+            // Its content is not in the record, so the times decide. The user can set that of the last write.
+            let changed = disk::changed_at(name)?;
+            let is_before = |last: Option<(i64, u32)>, time| last.is_some_and(|last| time <= last);
+            return Ok(is_before(self.history.last_write(twin.id), twin.modified)
+                && is_before(self.history.last_change(twin.id), changed));
         };
         if left.digest.is_some() && Disk(self.recorder.store()).digest(name, twin)? != left.digest {
             return Ok(false);
