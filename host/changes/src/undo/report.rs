@@ -25,7 +25,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns true if something was not done that can be done when the user has seen to it, as a closed directory.
+    /// Returns true if something was not done that can be done when the user has seen to it, as a closed directory, or if
+    /// nothing was done, as in a project that is gone.
     #[must_use]
     pub fn can_be_repeated(&self) -> bool {
         let is_reason = |why: &Why| matches!(why, Why::Closed | Why::Unreadable);
@@ -36,7 +37,9 @@ impl Report {
                 Some(Errno::ACCESS | Errno::NOSPC | Errno::DQUOT | Errno::ROFS | Errno::BUSY | Errno::IO)
             )
         };
-        self.failed.iter().any(|(_, error)| is_error(error))
+        let is_nothing_done = self.done.is_empty() && self.merged.is_empty();
+        is_nothing_done && !self.is_complete()
+            || self.failed.iter().any(|(_, error)| is_error(error))
             || self.left.iter().any(|(_, why, _)| is_reason(why))
     }
 
