@@ -3,6 +3,7 @@
 
 mod agent;
 mod announced;
+mod attributes;
 mod bounded;
 mod cases;
 mod closed;

@@ -5,6 +5,7 @@ use std::fs;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 
 use super::agent::Session;
+use super::cases::files;
 use super::closed::{bound, mode};
 use super::tree::tree;
 use crate::{Bounds, Lost};
@@ -81,4 +82,28 @@ fn what_undo_cannot_keep_is_said() {
     assert!(report.is_complete(), "{report:?}");
     assert_eq!(report.lost, [(session.at("a"), Lost::FileTooLarge)]);
     assert_eq!(fs::read_to_string(session.at("a")).expect("text"), "former");
+}
+
+/// The second call finds what the first has made, and it cannot be kept.
+#[test]
+fn what_was_not_kept_is_no_obstacle_on_the_way_to_an_older_state() {
+    for is_removed in [false, true] {
+        let mut session = Session::bounded(Bounds { file: 10, session: 1 << 20 });
+        files(&session);
+        let before = tree(&session.project());
+        for name in ["a", "n"] {
+            session.write(name, "longer than the settings let be kept").expect("written");
+        }
+        session.end();
+        for name in ["a", "n"] {
+            match is_removed {
+                true => session.remove(name).expect("removed"),
+                false => session.append(name, "more").expect("written"),
+            }
+        }
+        session.end();
+        let report = session.undo();
+        assert!(report.is_complete(), "{is_removed}: {report:?}");
+        assert_eq!(tree(&session.project()), before);
+    }
 }
