@@ -14,7 +14,7 @@ use traces::{Left, SoFar, Traces, state_in};
 
 use crate::paths::moved;
 use crate::record::{CallKey, Record};
-use crate::state::{Content, FileId, FileState, State};
+use crate::state::{FileId, FileState, State};
 use crate::touched::fails;
 
 /// A journal that was read.
@@ -67,7 +67,6 @@ impl History {
         let mut changing: HashSet<(CallKey, FileId)> = HashSet::new();
         let mut files = HashMap::new();
         let mut files_left: HashMap<FileId, Left> = HashMap::new();
-        let mut found: HashMap<FileId, (usize, CallKey)> = HashMap::new();
         for (position, entry) in entries.iter().enumerate() {
             open.note(entry, position);
             match entry {
@@ -76,17 +75,7 @@ impl History {
                     // By another name, the call itself has changed the file since it was left.
                     let is_first = was.state.file().is_none_or(|file| changing.insert((*call, file.id)));
                     let of_file = was.state.file().and_then(|file| files_left.get(&file.id));
-                    let mut left = Left::newer(traces.left, of_file.copied());
-                    if let Some(now) = was.state.file()
-                        && let Some((at, of)) = found.insert(now.id, (position, *call))
-                        && of != *call
-                        && let Some(Record::Ended { at: end, .. }) =
-                            ended.get(&of).and_then(|end| entries.get(*end))
-                        && let Some(then) = state_in(&entries, at).and_then(State::file)
-                        && !is_of_call(now, then, *end)
-                    {
-                        left = Left::newer(left, Some(Left::Found(at)));
-                    }
+                    let left = Left::newer(traces.left, of_file.copied());
                     if let Some(left) = left.filter(|_| is_first && !traces.is_open(&ended)) {
                         left_before.insert(position, left);
                     }
@@ -275,7 +264,6 @@ impl History {
     fn state(&self, left: Left) -> Option<&State> {
         match left {
             Left::Nothing => Some(&State::Absent),
-            Left::Found(position) => state_in(&self.entries, position),
             Left::Moved(position) => match self.entries.get(position) {
                 Some(Record::Moved { what, .. }) => Some(what),
                 _ => None,
@@ -296,22 +284,6 @@ impl History {
         }
         open.0.map(|(call, start, _)| (call, start))
     }
-}
-
-/// Returns true if a call that found `then` and ended at `end`, in milliseconds, may have left `now` of a file with several
-/// names: it may have written it. A change of mode and attributes counts as the user's.
-fn is_of_call(now: &FileState, then: &FileState, end: u64) -> bool {
-    let is_written = (now.size, now.modified) != (then.size, then.modified);
-    let status = |file: &FileState| {
-        State::File(FileState {
-            content: Content::Unread,
-            digest: None,
-            size: then.size,
-            modified: then.modified,
-            ..file.clone()
-        })
-    };
-    is_written && now.modified <= since_1970(end) && status(now).is_still(&status(then))
 }
 
 /// Returns the end of a millisecond, as file systems write it.

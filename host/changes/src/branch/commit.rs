@@ -42,7 +42,6 @@ pub fn commit(
             now: Some(change.now.clone()),
             act: Act::Restore(new),
             is_linked_since: false,
-            is_separate: false,
         });
     }
     // What is in a directory goes before the directory itself, and comes after it.
@@ -53,7 +52,6 @@ pub fn commit(
             now: Some(change.now.clone()),
             act: Act::Restore(State::Absent),
             is_linked_since: false,
-            is_separate: false,
         })
         .collect();
     steps.append(&mut made);
