@@ -74,7 +74,16 @@ impl History {
                     let traces = names.entry(was.path.clone()).or_default();
                     // By another name, the call itself has changed the file since it was left.
                     let is_first = was.state.file().is_none_or(|file| changing.insert((*call, file.id)));
-                    let of_file = was.state.file().and_then(|file| files_left.get(&file.id));
+                    // The user may have moved another file there.
+                    let by_path =
+                        traces.left.and_then(|left| state_left(&entries, left)).and_then(State::file);
+                    let of_file = was
+                        .state
+                        .file()
+                        .filter(|file| {
+                            traces.left.is_none() || by_path.is_some_and(|left| left.id == file.id)
+                        })
+                        .and_then(|file| files_left.get(&file.id));
                     let left = Left::newer(traces.left, of_file.copied());
                     if let Some(left) = left.filter(|_| is_first && !traces.is_open(&ended)) {
                         left_before.insert(position, left);
@@ -262,17 +271,7 @@ impl History {
     }
 
     fn state(&self, left: Left) -> Option<&State> {
-        match left {
-            Left::Nothing => Some(&State::Absent),
-            Left::Moved(position) => match self.entries.get(position) {
-                Some(Record::Moved { what, .. }) => Some(what),
-                _ => None,
-            },
-            Left::Named(position, number) => match self.entries.get(position) {
-                Some(Record::Left { names, .. }) => names.get(number).map(|named| &named.state),
-                _ => None,
-            },
-        }
+        state_left(&self.entries, left)
     }
 
     /// Returns the undo or the whole call that was not completed, with the position after its first entry.
@@ -283,6 +282,21 @@ impl History {
             open.note(entry, position);
         }
         open.0.map(|(call, start, _)| (call, start))
+    }
+}
+
+/// Returns a state that a call has left.
+fn state_left(entries: &[Record], left: Left) -> Option<&State> {
+    match left {
+        Left::Nothing => Some(&State::Absent),
+        Left::Moved(position) => match entries.get(position) {
+            Some(Record::Moved { what, .. }) => Some(what),
+            _ => None,
+        },
+        Left::Named(position, number) => match entries.get(position) {
+            Some(Record::Left { names, .. }) => names.get(number).map(|named| &named.state),
+            _ => None,
+        },
     }
 }
 

@@ -159,6 +159,7 @@ fn perform(
         history,
         restored: HashMap::new(),
         with_several_names: Undoer::with_several(history),
+        changed_at: HashMap::new(),
         closed: Undoer::closed_directories(recorder.store(), history),
         linked_since: linked_since(steps),
         directories: Vec::new(),
@@ -199,6 +200,8 @@ struct Undoer<'a> {
     restored: HashMap<FileId, Restored>,
     /// The files that had several names when they were recorded.
     with_several_names: HashSet<FileId>,
+    /// When files with several names had last been changed before the first step at one of them.
+    changed_at: HashMap<FileId, (i64, u32)>,
     /// The files that got other names since, with the number of steps at them.
     linked_since: HashMap<FileId, u32>,
     /// Directories that calls have left closed to their owner, with their modes.
@@ -218,6 +221,10 @@ struct Undoer<'a> {
 impl Undoer<'_> {
     fn step(&mut self, step: &Step) {
         let path = step.path.clone();
+        self.note_time(&path);
+        if let Act::MoveBack { to, .. } = &step.act {
+            self.note_time(to);
+        }
         if let Act::Leave { why, beside } = &step.act {
             return self.leave(path, *why, beside.as_ref());
         }

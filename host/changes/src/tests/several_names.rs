@@ -198,6 +198,23 @@ fn an_edit_before_a_call_that_makes_a_link_is_kept() {
     }
 }
 
+/// The user moves a file of an earlier call over one that the agent has made, and a later call records that.
+#[test]
+fn a_file_that_the_user_moves_over_one_of_the_agent_is_kept() {
+    let mut session = Session::new();
+    fs::write(session.at("own"), LINES).expect("a file");
+    session.write("made", "of the agent").expect("written");
+    session.end();
+    add(&session, "own", "of the user\n");
+    session.append("own", "second\n").expect("written");
+    session.end();
+    fs::rename(session.at("own"), session.at("made")).expect("moved");
+    session.link("own", "made").expect_err("it is there");
+    session.end();
+    let report = session.undo();
+    assert!(contents(&session.project()).contains("of the user"), "{report:?}");
+}
+
 /// The killed undo has written nothing but its beginning.
 #[test]
 fn an_edit_of_the_other_name_after_a_killed_undo_is_kept() {

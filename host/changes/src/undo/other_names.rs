@@ -75,7 +75,7 @@ impl Undoer<'_> {
         let State::File(twin) = twin else { return Ok(false) };
         let Some(left) = self.history.left_of(twin.id) else {
             // Its content is not in the record, so the times decide. The user can set that of the last write.
-            let changed = disk::changed_at(name)?;
+            let changed = self.changed_at(name, twin.id)?;
             let is_before = |last: Option<(i64, u32)>, time| last.is_some_and(|last| time <= last);
             return Ok(is_before(self.history.last_write(twin.id), twin.modified)
                 && is_before(self.history.last_change(twin.id), changed));
@@ -84,6 +84,21 @@ impl Undoer<'_> {
             return Ok(false);
         }
         Ok((twin.size, twin.modified) == (left.size, left.modified))
+    }
+
+    /// Notes when a file was last changed, before a step changes its names.
+    pub(super) fn note_time(&mut self, path: &Path) {
+        if let Ok(State::File(file)) = disk::look_at(path)
+            && self.with_several_names.contains(&file.id)
+            && let Ok(at) = disk::changed_at(path)
+        {
+            self.changed_at.entry(file.id).or_insert(at);
+        }
+    }
+
+    /// Returns when a file with several names was last changed before this undo.
+    fn changed_at(&self, name: &Path, id: FileId) -> io::Result<(i64, u32)> {
+        self.changed_at.get(&id).map_or_else(|| Ok(disk::changed_at(name)?), |at| Ok(*at))
     }
 
     /// Returns another name of a file that had several.
