@@ -123,7 +123,7 @@ fn state_of(directory: impl AsFd, name: &CStr, found: &Statx) -> rustix::io::Res
     })
 }
 
-/// Returns when anything of a file was last changed, as its content or the number of its names: seconds and nanoseconds.
+/// Returns when a file was last changed, including its mode and its number of names: seconds and nanoseconds.
 pub(crate) fn changed_at(path: &Path) -> rustix::io::Result<(i64, u32)> {
     let spot = spot(path)?;
     let found = statx(&spot.directory, &spot.name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::CTIME)?;

@@ -194,7 +194,7 @@ impl History {
         self.changes_of(id).map(|(_, call)| self.end_of(call)).max()
     }
 
-    /// Returns when calls, or undos of them, may last have changed anything of a file, as its number of names.
+    /// Returns when calls, or undos of them, may last have changed a file, including its mode and its number of names.
     pub(crate) fn last_change(&self, id: FileId) -> Option<(i64, u32)> {
         let calls = self.entries.iter().filter_map(|entry| {
             let (Record::Before { call, was: named } | Record::LeftSoFar { call, left: named }) = entry

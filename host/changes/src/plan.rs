@@ -240,8 +240,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Notes the version that a file with several names has after the steps so far: what is written by one of its names
-    /// is written by all.
+    /// Notes the planned version of a file with several names. The other names share it, because a write by one name
+    /// changes them all.
     fn note_version(&mut self, found: &State, reached: &Version) {
         if let (Some(found), Some(file)) = (found.file(), reached.state.file())
             && found.id == file.id
@@ -313,7 +313,7 @@ impl Planner<'_> {
             return Ok(Back::Same);
         }
         let is_directory = |state: &State| matches!(state, State::Directory(_));
-        // A directory gives way only when it is empty, whoever changed that.
+        // A directory that holds files is not replaced.
         let gives_way = is_first && is_directory(&version.state) && !is_directory(was);
         if gives_way && self.holds_something(path)? {
             return Ok(Back::Stays(Why::NotEmpty));

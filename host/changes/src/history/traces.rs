@@ -17,7 +17,7 @@ pub(super) enum Left {
 }
 
 impl Left {
-    /// Returns what was left of a file: by a path, or by another name of the file if that is newer.
+    /// Returns the newer of two states: the one that a call left at a path, and the one at another name of the file.
     pub(super) fn newer(by_path: Option<Self>, by_other_name: Option<Self>) -> Option<Self> {
         let is_newer = |other: &Self| by_path.and_then(Self::at).is_none_or(|at| other.at() > Some(at));
         match by_path {

@@ -528,7 +528,7 @@ fn turns_are_taken_back_one_after_the_other() {
     assert!(history.points().iter().all(|point| !point.undone));
 }
 
-/// What is undone is not undone again, whatever the user has made of it since.
+/// Undo passes over calls that are already undone, even if the user has changed their files since.
 #[test]
 fn calls_that_are_undone_are_passed_over() {
     let mut session = Session::new();
@@ -575,7 +575,7 @@ fn what_the_user_removes_after_an_undo_stays_removed() {
         assert_eq!(tree(&session.project()), removed, "{agent}, {user}: {report:?}");
         assert!(!report.is_complete(), "{agent}, {user}: {report:?}");
     }
-    // The control: what the user has removed is not what was there before.
+    // The control: the user removed the agent's version, so the former file comes back.
     let mut session = Session::new();
     files(&session);
     let before = tree(&session.project());

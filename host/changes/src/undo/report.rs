@@ -25,8 +25,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns true if something was not done that can be done when the user has seen to it, as a closed directory, or if
-    /// nothing was done, as in a project that is gone.
+    /// Returns true if the undo can be repeated: the user can remove an obstacle, such as a closed directory, or nothing
+    /// was undone, for example because the project is gone.
     #[must_use]
     pub fn can_be_repeated(&self) -> bool {
         let is_reason = |why: &Why| matches!(why, Why::Closed | Why::Unreadable);
