@@ -14,7 +14,7 @@ use traces::{Left, SoFar, Traces, state_in};
 
 use crate::paths::moved;
 use crate::record::{CallKey, Record};
-use crate::state::{FileId, FileState, State};
+use crate::state::{Content, FileId, FileState, State};
 use crate::touched::fails;
 
 /// A journal that was read.
@@ -29,6 +29,8 @@ pub struct History {
     names: BTreeMap<PathBuf, Traces>,
     /// What the last call that ended left of a file, by whichever of its names.
     files_left: HashMap<FileId, Left>,
+    /// The last record of a file before a change, and its call.
+    found: HashMap<FileId, (usize, CallKey)>,
     /// What an undo that runs has made of a file, by whichever of its names.
     files: HashMap<FileId, SoFar>,
     /// How many names each file has that the session knows of.
@@ -48,6 +50,9 @@ pub(crate) enum Expected<'a> {
     Left(&'a State),
     /// An undo was about to make the second of the first, and may have stopped at any point.
     Between(&'a State, &'a State),
+    /// A call left the first state. A later one found the second by another name, which it removed. Until it ended, in
+    /// milliseconds, it may have written the file.
+    Written(&'a State, &'a FileState, u64),
     /// A call that did not end may have left anything.
     Anything,
     /// No call left anything there.
@@ -67,6 +72,7 @@ impl History {
         let mut changing: HashSet<(CallKey, FileId)> = HashSet::new();
         let mut files = HashMap::new();
         let mut files_left: HashMap<FileId, Left> = HashMap::new();
+        let mut found: HashMap<FileId, (usize, CallKey)> = HashMap::new();
         for (position, entry) in entries.iter().enumerate() {
             open.note(entry, position);
             match entry {
@@ -84,7 +90,17 @@ impl History {
                             traces.left.is_none() || by_path.is_some_and(|left| left.id == file.id)
                         })
                         .and_then(|file| files_left.get(&file.id));
-                    let left = Left::newer(traces.left, of_file.copied());
+                    let mut left = Left::newer(traces.left, of_file.copied());
+                    if let Some(now) = was.state.file()
+                        && let Some((at, of)) = found.insert(now.id, (position, *call))
+                        && of != *call
+                        && let Some(Record::Ended { at: end, .. }) =
+                            ended.get(&of).and_then(|end| entries.get(*end))
+                        && let Some(then) = state_in(&entries, at).and_then(State::file)
+                        && !is_of_call(now, then, *end)
+                    {
+                        left = Left::newer(left, Some(Left::Found(at)));
+                    }
                     if let Some(left) = left.filter(|_| is_first && !traces.is_open(&ended)) {
                         left_before.insert(position, left);
                     }
@@ -153,7 +169,19 @@ impl History {
         }
         let links = known_links(&entries);
         untouched.extend(names.values().filter_map(|traces| traces.announced));
-        Self { entries, damaged, written, names, files_left, files, links, left_before, ended, untouched }
+        Self {
+            entries,
+            damaged,
+            written,
+            names,
+            files_left,
+            found,
+            files,
+            links,
+            left_before,
+            ended,
+            untouched,
+        }
     }
 
     /// Returns the entries.
@@ -170,7 +198,18 @@ impl History {
         }
         let of_file = traces.left.and_then(|left| self.files_left.get(&self.state(left)?.file()?.id));
         let left = Left::newer(traces.left, of_file.copied());
-        left.and_then(|left| self.state(left)).map_or(Expected::Nothing, Expected::Left)
+        let Some((left, state)) = left.zip(left.and_then(|left| self.state(left))) else {
+            return Expected::Nothing;
+        };
+        if let Some((at, call)) = state.file().and_then(|file| self.found.get(&file.id))
+            && left.is_before(*at)
+            && let Some(State::File(found)) = state_in(&self.entries, *at)
+            && let Some(Record::Ended { at: end, .. }) =
+                self.ended.get(call).and_then(|end| self.entries.get(*end))
+        {
+            return Expected::Written(state, found, *end);
+        }
+        Expected::Left(state)
     }
 
     /// Returns how many names a file has that the session knows of. The user may have made others.
@@ -250,6 +289,10 @@ impl History {
             Expected::Left(left) => found.is_still(left),
             Expected::Between(State::Directory(_), _) | Expected::Between(_, State::Directory(_)) => true,
             Expected::Between(earlier, to) => found.is_still(earlier) || found.is_still(to),
+            Expected::Written(_, then, end) => {
+                found.file().is_some_and(|now| is_of_call(now, then, end))
+                    || found.is_still(&State::File(then.clone()))
+            }
             Expected::Anything => true,
             Expected::Nothing => false,
         }
@@ -259,7 +302,7 @@ impl History {
     pub(crate) fn without_permissions(&self, wanted: u32) -> impl Iterator<Item = &Path> {
         self.names.keys().map(PathBuf::as_path).filter(move |path| match self.expected(path) {
             Expected::Left(State::Directory(left)) => left.mode & wanted != wanted,
-            Expected::Left(_) | Expected::Nothing => false,
+            Expected::Left(_) | Expected::Written(..) | Expected::Nothing => false,
             Expected::Anything | Expected::Between(..) => true,
         })
     }
@@ -289,6 +332,7 @@ impl History {
 fn state_left(entries: &[Record], left: Left) -> Option<&State> {
     match left {
         Left::Nothing => Some(&State::Absent),
+        Left::Found(position) => state_in(entries, position),
         Left::Moved(position) => match entries.get(position) {
             Some(Record::Moved { what, .. }) => Some(what),
             _ => None,
@@ -298,6 +342,22 @@ fn state_left(entries: &[Record], left: Left) -> Option<&State> {
             _ => None,
         },
     }
+}
+
+/// Returns true if a call that found `then` and ended at `end`, in milliseconds, may have left `now` of a file with several
+/// names: it may have written it. A change of mode and attributes counts as the user's.
+pub(crate) fn is_of_call(now: &FileState, then: &FileState, end: u64) -> bool {
+    let is_written = (now.size, now.modified) != (then.size, then.modified);
+    let status = |file: &FileState| {
+        State::File(FileState {
+            content: Content::Unread,
+            digest: None,
+            size: then.size,
+            modified: then.modified,
+            ..file.clone()
+        })
+    };
+    is_written && now.modified <= since_1970(end) && status(now).is_still(&status(then))
 }
 
 /// Returns the end of a millisecond, as file systems write it.

@@ -13,17 +13,18 @@ mod version;
 
 pub use step::{Act, Step, Why, World};
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use closed::Through;
-use status::{are_alike, has_status_between, with_later_status};
+pub(crate) use status::are_alike;
+use status::{has_status_between, with_later_status};
 use stuck::Stuck;
 use version::{Back, Origin, Present, Recorded, Version, beside, is_same_version};
 
-use crate::history::{Expected, History};
+use crate::history::{Expected, History, is_of_call};
 use crate::paths::{is_below, renamed};
 use crate::record::Record;
 use crate::state::{Content, DirectoryState, FileId, FileState, State};
@@ -42,6 +43,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
         world: &Through { history, world },
         made: BTreeMap::new(),
         files: HashMap::new(),
+        edited: HashSet::new(),
         back: Vec::new(),
         stuck: Vec::new(),
         steps: Vec::new(),
@@ -82,6 +84,27 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
 /// The states that were recorded for each name between two moves, the newest first.
 type Pending<'a> = BTreeMap<PathBuf, Vec<Recorded<'a>>>;
 
+/// Adds older states of the same file to those of a name, which were recorded for other names of it. A name that the user
+/// has made in between did not lead to them: the file had fewer names then.
+fn with_other_names<'a>(
+    states: &[Recorded<'a>],
+    all: &[(&PathBuf, &Vec<Recorded<'a>>)],
+) -> Vec<Recorded<'a>> {
+    let mut states = states.to_vec();
+    let Some(oldest) = states.last().copied() else { return states };
+    let Some(file) = oldest.was.file() else { return states };
+    let is_older = |other: &Recorded<'_>| {
+        let was = other.was.file();
+        other.position < oldest.position
+            && was.is_some_and(|was| was.id == file.id && was.links >= file.links.max(2))
+    };
+    let mut older: Vec<_> =
+        all.iter().flat_map(|(_, states)| states.iter().copied()).filter(is_older).collect();
+    older.sort_by_key(|recorded| std::cmp::Reverse(recorded.position));
+    states.extend(older);
+    states
+}
+
 /// The plan so far, and what the disk would look like after it.
 struct Planner<'a> {
     history: &'a History,
@@ -90,6 +113,8 @@ struct Planner<'a> {
     made: BTreeMap<PathBuf, Version>,
     /// The same by file, for those with several names.
     files: HashMap<FileId, Version>,
+    /// The files of which a name gets a version that the user has made.
+    edited: HashSet<FileId>,
     /// Moves that are taken back: the name before that, the name after that, and whether the two change places.
     back: Vec<(PathBuf, PathBuf, bool)>,
     /// Moves that are not taken back, the newest first, by the names before the moves that are.
@@ -112,8 +137,8 @@ impl Planner<'_> {
         // Of two names of one file, the older state counts, so it comes last.
         let mut files: Vec<_> = pending.iter().filter(|(_, states)| is_file(states)).collect();
         files.sort_by_key(|(_, states)| std::cmp::Reverse(states.last().map(|oldest| oldest.position)));
-        for (path, states) in files {
-            self.restore_one(path, states)?;
+        for (path, states) in &files {
+            self.restore_one(path, &with_other_names(states, &files))?;
         }
         Ok(())
     }
@@ -143,6 +168,7 @@ impl Planner<'_> {
             return Ok(());
         }
         let mut version = self.look(path)?;
+        let disk = version.clone();
         let is_ours = version.origin != Origin::Disk;
         let on_disk = if is_ours { version.on_disk.clone() } else { Some(version.state.clone()) };
         let found = version.state.clone();
@@ -225,30 +251,63 @@ impl Planner<'_> {
             let now = on_disk.clone().or_else(|| found.is_absent().then_some(found.clone()));
             let is_linked_since = on_disk.as_ref().is_some_and(|now| self.is_linked_since(now));
             is_replaced = is_linked_since;
-            self.steps.push(Step { path: path.to_owned(), now, act, is_linked_since });
+            let is_separate = self.is_edited_by_another_name(&found, &reached.state);
+            self.steps.push(Step { path: path.to_owned(), now, act, is_linked_since, is_separate });
         }
         if matches!(reached.origin, Origin::Recorded(_)) {
             reached.on_disk = on_disk.filter(|_| !has_step);
             if !is_replaced {
-                self.note_version(&found, &reached);
+                self.note_version(&found, &reached)?;
             }
             self.made.insert(path.to_owned(), reached);
         }
-        if let Some((why, formers)) = conflict {
-            self.leave(path, why, formers);
+        match conflict {
+            Some((why, formers)) => self.leave(path, why, formers),
+            None if self.keeps_by_other_names(path, &disk, states)? => {
+                self.leave(path, Why::OtherNamesKeep, Vec::new());
+            }
+            None => {}
         }
         Ok(())
     }
 
+    /// Returns true if a name is to become another name of a file again of which the user has made the version that its
+    /// other names have.
+    fn is_edited_by_another_name(&self, found: &State, wanted: &State) -> bool {
+        wanted.file().is_some_and(|file| found.id() != Some(file.id) && self.edited.contains(&file.id))
+    }
+
+    /// Returns true if the user has put another file in the place of one that a call has written, and that had other
+    /// names, which are not in the plan.
+    fn keeps_by_other_names(
+        &self,
+        path: &Path,
+        found: &Version,
+        states: &[Recorded<'_>],
+    ) -> io::Result<bool> {
+        let Some(was) = states.last().and_then(|oldest| oldest.was.file()) else { return Ok(false) };
+        let Expected::Left(State::File(left)) = self.history.expected(path) else { return Ok(false) };
+        let is_written = (left.size, left.modified) != (was.size, was.modified);
+        let is_other = found.origin == Origin::Disk && found.state.file().is_some_and(|now| now.id != was.id);
+        let is_known = self.files.contains_key(&was.id);
+        let has_names = left.id == was.id && left.links > 1 && !is_known;
+        Ok(is_other && is_written && has_names && self.changed_since(found)?.is_some())
+    }
+
     /// Notes the planned version of a file with several names. The other names share it, because a write by one name
     /// changes them all.
-    fn note_version(&mut self, found: &State, reached: &Version) {
-        if let (Some(found), Some(file)) = (found.file(), reached.state.file())
+    fn note_version(&mut self, found: &State, reached: &Version) -> io::Result<()> {
+        let Some(file) = reached.state.file() else { return Ok(()) };
+        if reached.text.is_some() || self.changed_since(reached)?.is_some() {
+            self.edited.insert(file.id);
+        }
+        if let Some(found) = found.file()
             && found.id == file.id
             && found.links.max(file.links) > 1
         {
             self.files.insert(file.id, reached.clone());
         }
+        Ok(())
     }
 
     /// Returns true if a file on the disk has more names than the session knows of.
@@ -399,6 +458,9 @@ impl Planner<'_> {
                 Some(Expected::Between(earlier, to)) => {
                     return Ok((!self.is_between(version, earlier, to)?).then_some(None));
                 }
+                Some(Expected::Written(left, then, end)) => {
+                    return Ok((!self.is_as_found(version, (then, end))?).then_some(Some(left)));
+                }
                 Some(Expected::Anything) | None => return Ok(self.is_later(version).then_some(None)),
                 Some(Expected::Nothing) => return Ok((!version.state.is_absent()).then_some(None)),
             },
@@ -418,6 +480,16 @@ impl Planner<'_> {
             }
         };
         Ok((!self.is_as_left(version, left)?).then_some(Some(left)))
+    }
+
+    /// Returns true if a version is the file that a call found, or what that call may have written until it ended.
+    fn is_as_found(&self, version: &Version, (then, end): (&FileState, u64)) -> io::Result<bool> {
+        let (State::File(now), Some(real)) = (&version.state, &version.real) else { return Ok(false) };
+        if self.is_as_left(version, &State::File(then.clone()))? {
+            return Ok(true);
+        }
+        let changed = self.world.changed_at(real)?;
+        Ok(is_of_call(now, then, end) && self.history.last_change(now.id).is_some_and(|last| changed <= last))
     }
 
     /// Returns true if a file was changed much later than the journal: a call that did not end has not done that.

@@ -162,6 +162,7 @@ fn perform(
         changed_at: HashMap::new(),
         closed: Undoer::closed_directories(recorder.store(), history),
         linked_since: linked_since(steps),
+        separate: steps.iter().filter(|step| step.is_separate).map(|step| step.path.clone()).collect(),
         directories: Vec::new(),
         temporary: 0,
         missed: Vec::new(),
@@ -204,6 +205,8 @@ struct Undoer<'a> {
     changed_at: HashMap<FileId, (i64, u32)>,
     /// The files that got other names since, with the number of steps at them.
     linked_since: HashMap<FileId, u32>,
+    /// The names that do not become other names of their files again, because the user has changed those.
+    separate: HashSet<PathBuf>,
     /// Directories that calls have left closed to their owner, with their modes.
     closed: HashMap<FileId, u32>,
     /// Directories whose mode is set when everything is in them.

@@ -87,6 +87,10 @@ impl World for Disk<'_> {
         }
     }
 
+    fn changed_at(&self, path: &Path) -> io::Result<(i64, u32)> {
+        Ok(disk::changed_at(path)?)
+    }
+
     fn names(&self, path: &Path) -> io::Result<Vec<OsString>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened =

@@ -42,6 +42,7 @@ pub fn commit(
             now: Some(change.now.clone()),
             act: Act::Restore(new),
             is_linked_since: false,
+            is_separate: false,
         });
     }
     // What is in a directory goes before the directory itself, and comes after it.
@@ -52,6 +53,7 @@ pub fn commit(
             now: Some(change.now.clone()),
             act: Act::Restore(State::Absent),
             is_linked_since: false,
+            is_separate: false,
         })
         .collect();
     steps.append(&mut made);

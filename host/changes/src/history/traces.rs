@@ -12,6 +12,9 @@ pub(super) enum Left {
     Named(usize, usize),
     /// In the `Moved` record at this position: the file was moved there, and no call has written it since.
     Moved(usize),
+    /// In the `Before` record at this position: a call has recorded the file by a name that it removed, so it may have
+    /// written the file only before it ended.
+    Found(usize),
     /// Nowhere: a call moved the file away, so nothing was left.
     Nothing,
 }
@@ -22,14 +25,21 @@ impl Left {
         let is_newer = |other: &Self| by_path.and_then(Self::at).is_none_or(|at| other.at() > Some(at));
         match by_path {
             Some(Self::Nothing) => by_path,
-            Some(Self::Named(..) | Self::Moved(_)) | None => by_other_name.filter(is_newer).or(by_path),
+            Some(Self::Named(..) | Self::Moved(_) | Self::Found(_)) | None => {
+                by_other_name.filter(is_newer).or(by_path)
+            }
         }
+    }
+
+    /// Returns true if its record is before this position.
+    pub(super) fn is_before(self, position: usize) -> bool {
+        self.at().is_some_and(|at| at < position)
     }
 
     /// Returns the position of its record.
     fn at(self) -> Option<usize> {
         match self {
-            Self::Named(at, _) | Self::Moved(at) => Some(at),
+            Self::Named(at, _) | Self::Moved(at) | Self::Found(at) => Some(at),
             Self::Nothing => None,
         }
     }

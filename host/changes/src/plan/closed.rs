@@ -65,6 +65,10 @@ impl World for Through<'_> {
         self.look_through(path, look, |result| is_denied(result) || matches!(result, Ok(false)))
     }
 
+    fn changed_at(&self, path: &Path) -> io::Result<(i64, u32)> {
+        self.look_through(path, || self.world.changed_at(path), is_denied)
+    }
+
     fn names(&self, path: &Path) -> io::Result<Vec<OsString>> {
         self.look_through(&path.join("name"), || self.world.names(path), is_denied)
     }

@@ -3,7 +3,7 @@
 use crate::state::{Attributes, FileState, is_same_attribute as is_same};
 
 /// Returns true if two files have the same extended attributes, as far as they are known.
-pub(super) fn are_alike(one: Option<&Attributes>, other: Option<&Attributes>) -> bool {
+pub(crate) fn are_alike(one: Option<&Attributes>, other: Option<&Attributes>) -> bool {
     let Some((one, other)) = one.zip(other) else { return true };
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
 }

@@ -38,6 +38,11 @@ pub trait World {
     /// # Errors
     /// The system's.
     fn is_beginning(&self, path: &Path, file: &FileState, of: &FileState) -> io::Result<bool>;
+    /// Returns when anything of a file was last changed: seconds and nanoseconds.
+    ///
+    /// # Errors
+    /// The system's.
+    fn changed_at(&self, path: &Path) -> io::Result<(i64, u32)>;
     /// Returns the names in a directory.
     ///
     /// # Errors
@@ -60,11 +65,13 @@ pub struct Step {
     /// Whether the file has got another hard link since the session left it. Then a new file replaces it, so that the
     /// link keeps the present content.
     pub is_linked_since: bool,
+    /// Whether the user has changed the file by another name since, so that this name becomes a file of its own.
+    pub is_separate: bool,
 }
 
 impl Step {
     pub(super) fn new(path: PathBuf, now: Option<State>, act: Act) -> Self {
-        Self { path, now, act, is_linked_since: false }
+        Self { path, now, act, is_linked_since: false, is_separate: false }
     }
 
     /// Returns true if it leaves something as it is.
@@ -121,6 +128,8 @@ pub enum Why {
     OtherNames,
     /// Its other name was changed since. It was given back as a file of its own.
     Separate,
+    /// Somebody else has put another file in its place. Its other names keep what the session has written.
+    OtherNamesKeep,
     /// The former content was not kept.
     Lost(Lost),
     /// It is a closed directory, or one on the way to it is.
@@ -149,6 +158,9 @@ impl std::fmt::Display for Why {
             Self::Unreadable => formatter.write_str("it cannot be read, so what it is now could not be kept"),
             Self::OtherNames => formatter.write_str(
                 "it was given back under this name only: it was linked since, and its other names are as they were",
+            ),
+            Self::OtherNamesKeep => formatter.write_str(
+                "another file is in its place since; its other names (hard links) keep what the session has written",
             ),
             Self::Separate => formatter.write_str(
                 "it was given back as a file of its own: its other name, to which it was linked, was changed since",

@@ -178,6 +178,130 @@ fn an_edit_of_the_other_name_with_an_older_time_is_kept() {
     assert_eq!(report.left.iter().map(|(_, why, _)| *why).collect::<Vec<_>>(), [Why::Separate]);
 }
 
+/// A call makes a link, or changes the file, and a later one changes the file by a name that it then removes.
+#[test]
+fn what_a_call_has_written_by_a_name_that_it_removed_is_taken_back() {
+    type Change = fn(&Session);
+    let first: [Change; 3] = [
+        |session| session.hard_link("f", "n").expect("linked"),
+        |session| session.append("f", "first\n").expect("written"),
+        |session| session.time("h", 5).expect("set"),
+    ];
+    let second: [Change; 3] = [
+        |session| session.append("h", "second\n").expect("written"),
+        |session| session.overwrite("h", "over").expect("written"),
+        |_| {},
+    ];
+    for (first, second) in first.into_iter().flat_map(|first| second.map(|second| (first, second))) {
+        for is_edited in [false, true] {
+            let mut session = linked(LINES);
+            let before = tree(&session.project());
+            first(&session);
+            session.end();
+            second(&session);
+            session.remove("h").expect("removed");
+            session.end();
+            if is_edited {
+                add(&session, "f", "of the user\n");
+            }
+            let report = session.undo();
+            if is_edited {
+                let is_said = !report.is_complete() || !report.merged.is_empty();
+                assert!(contents(&session.project()).contains("of the user") && is_said, "{report:?}");
+            } else {
+                assert!(report.is_complete() && report.merged.is_empty(), "{report:?}");
+                assert_eq!(tree(&session.project()), before, "{report:?}");
+            }
+        }
+    }
+}
+
+/// A call removes a name, the user edits the file by the other, and a later call changes that.
+#[test]
+fn an_edit_between_the_removal_of_a_name_and_a_later_call_is_kept() {
+    type Change = fn(&Session);
+    let changes: [Change; 3] = [
+        |session| session.append("f", "second\n").expect("written"),
+        |session| session.remove("f").expect("removed"),
+        |session| session.mode("f", 0o600).expect("changed"),
+    ];
+    for (change, is_status) in changes.into_iter().flat_map(|change| [(change, false), (change, true)]) {
+        let mut session = linked(LINES);
+        session.remove("h").expect("removed");
+        session.end();
+        match is_status {
+            true => set_mode(&session.at("f"), 0o640),
+            false => add(&session, "f", "of the user\n"),
+        }
+        sleep(Duration::from_millis(20));
+        change(&session);
+        session.end();
+        let report = session.undo();
+        let is_kept = match is_status {
+            true => [mode(&session.at("f")), mode(&session.at("h"))].contains(&0o640),
+            false => contents(&session.project()).contains("of the user"),
+        };
+        assert!(is_kept && !report.is_complete(), "{report:?}, {:#?}", tree(&session.project()));
+    }
+    // The control: without an edit, it comes back as it was.
+    for change in changes {
+        let mut session = linked(LINES);
+        let before = tree(&session.project());
+        session.remove("h").expect("removed");
+        session.end();
+        change(&session);
+        session.end();
+        let report = session.undo();
+        assert!(report.is_complete(), "{report:?}");
+        assert_eq!(tree(&session.project()), before);
+    }
+}
+
+/// A call removes a name, and the user changes the mode or an attribute of the file by the other.
+#[test]
+fn a_later_mode_or_attribute_of_the_other_name_is_kept() {
+    for by_agent in [None, Some(0o755)] {
+        let mut session = linked(LINES);
+        if let Some(mode) = by_agent {
+            session.mode("h", mode).expect("changed");
+        }
+        session.remove("h").expect("removed");
+        session.end();
+        sleep(Duration::from_millis(20));
+        set_mode(&session.at("f"), 0o640);
+        let report = session.undo();
+        assert_eq!(mode(&session.at("f")), 0o640, "{report:?}");
+        let whys: Vec<_> = report.left.iter().map(|(path, why, _)| (path.clone(), *why)).collect();
+        assert_eq!(whys, [(session.at("h"), Why::Separate)]);
+        assert_eq!(mode(&session.at("h")), 0o644);
+    }
+}
+
+/// The user saves one name as a new file, as editors do. The other name is in the record, or is not.
+#[test]
+fn the_other_name_of_a_file_that_the_user_replaces_is_named_or_taken_back() {
+    for is_recorded in [false, true] {
+        let mut session = linked(LINES);
+        session.append("f", "first\n").expect("written");
+        if is_recorded {
+            session.append("h", "second\n").expect("written");
+        }
+        session.end();
+        sleep(Duration::from_millis(20));
+        let text = fs::read_to_string(session.at("f")).expect("read");
+        fs::write(session.at("t"), format!("of the user\n{text}")).expect("written");
+        fs::rename(session.at("t"), session.at("f")).expect("moved");
+        let report = session.undo();
+        assert!(contents(&session.project()).contains("of the user"), "{report:?}");
+        let other = fs::read_to_string(session.at("h")).expect("read");
+        let whys: Vec<_> = report.left.iter().map(|(path, why, _)| (path.clone(), *why)).collect();
+        match is_recorded {
+            true => assert_eq!(other, LINES, "{report:?}"),
+            false => assert_eq!(whys, [(session.at("f"), Why::OtherNamesKeep)]),
+        }
+    }
+}
+
 /// A call that makes a link finds the edit of the user, and changes nothing of the file.
 #[test]
 fn an_edit_before_a_call_that_makes_a_link_is_kept() {

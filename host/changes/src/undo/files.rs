@@ -72,7 +72,10 @@ impl Undoer<'_> {
             // It would be written by all of its names.
             let is_merged = restored.is_some_and(|restored| restored.is_merged);
             let is_linked_since = twin.id().is_some_and(|twin| self.linked_since.contains_key(&twin));
-            if !is_merged && !is_linked_since && (is_same || is_restored || is_of_call) {
+            let has_later_status = || self.has_later_status(&other, twin.file(), was);
+            let is_edited = self.separate.contains(path) || !is_restored && has_later_status()?;
+            let is_free = !is_merged && !is_linked_since && !is_edited;
+            if is_free && (is_same || is_restored || is_of_call) {
                 return self.link_again(spot, (path, &other), (was, is_same), now);
             }
             is_separate = !is_linked_since;

@@ -13,7 +13,7 @@ use crate::disk::{self, Spot, look};
 use crate::history::History;
 use crate::interruption;
 use crate::opened::{self, Access};
-use crate::plan::{Why, World as _};
+use crate::plan::{Why, World as _, are_alike};
 use crate::record::Record;
 use crate::state::{FileId, FileState, State};
 use crate::world::Disk;
@@ -99,6 +99,29 @@ impl Undoer<'_> {
     /// Returns when a file with several names was last changed before this undo.
     fn changed_at(&self, name: &Path, id: FileId) -> io::Result<(i64, u32)> {
         self.changed_at.get(&id).map_or_else(|| Ok(disk::changed_at(name)?), |at| Ok(*at))
+    }
+
+    /// Returns true if the user has changed the mode or the attributes of a file by another name since.
+    pub(super) fn has_later_status(
+        &self,
+        name: &Path,
+        twin: Option<&FileState>,
+        was: &FileState,
+    ) -> io::Result<bool> {
+        let Some(twin) = twin else { return Ok(false) };
+        let attributes =
+            disk::spot(name).map(|spot| disk::attributes_at(&spot.directory, &spot.name, twin.id))?;
+        let status = |file: &FileState| (file.mode, file.attributes.clone());
+        let now = (twin.mode, attributes);
+        let is_as = |file: &FileState| {
+            let (mode, of) = status(file);
+            mode == now.0 && are_alike(of.as_ref(), now.1.as_ref())
+        };
+        if is_as(was) || self.history.left_of(twin.id).is_some_and(is_as) {
+            return Ok(false);
+        }
+        let changed = self.changed_at(name, twin.id)?;
+        Ok(self.history.last_change(twin.id).is_none_or(|last| changed > last))
     }
 
     /// Returns another name of a file that had several.
