@@ -313,6 +313,11 @@ impl History {
         self.left_before.get(&position).and_then(|left| self.state(*left))
     }
 
+    /// Returns the state of the name in the record at `position`.
+    pub(crate) fn recorded(&self, position: usize) -> Option<&State> {
+        state_in(&self.entries, position)
+    }
+
     fn state(&self, left: Left) -> Option<&State> {
         state_left(&self.entries, left)
     }

@@ -6,6 +6,7 @@
 
 mod closed;
 mod moves;
+mod other_names;
 mod status;
 mod step;
 mod stuck;
@@ -19,6 +20,7 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use closed::Through;
+use other_names::by_file;
 pub(crate) use status::are_alike;
 use status::{has_status_between, with_later_status};
 use stuck::Stuck;
@@ -84,27 +86,6 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
 /// The states that were recorded for each name between two moves, the newest first.
 type Pending<'a> = BTreeMap<PathBuf, Vec<Recorded<'a>>>;
 
-/// Adds older states of the same file to those of a name, which were recorded for other names of it. A name that the user
-/// has made in between did not lead to them: the file had fewer names then.
-fn with_other_names<'a>(
-    states: &[Recorded<'a>],
-    all: &[(&PathBuf, &Vec<Recorded<'a>>)],
-) -> Vec<Recorded<'a>> {
-    let mut states = states.to_vec();
-    let Some(oldest) = states.last().copied() else { return states };
-    let Some(file) = oldest.was.file() else { return states };
-    let is_older = |other: &Recorded<'_>| {
-        let was = other.was.file();
-        other.position < oldest.position
-            && was.is_some_and(|was| was.id == file.id && was.links >= file.links.max(2))
-    };
-    let mut older: Vec<_> =
-        all.iter().flat_map(|(_, states)| states.iter().copied()).filter(is_older).collect();
-    older.sort_by_key(|recorded| std::cmp::Reverse(recorded.position));
-    states.extend(older);
-    states
-}
-
 /// The plan so far, and what the disk would look like after it.
 struct Planner<'a> {
     history: &'a History,
@@ -137,8 +118,9 @@ impl Planner<'_> {
         // Of two names of one file, the older state counts, so it comes last.
         let mut files: Vec<_> = pending.iter().filter(|(_, states)| is_file(states)).collect();
         files.sort_by_key(|(_, states)| std::cmp::Reverse(states.last().map(|oldest| oldest.position)));
-        for (path, states) in &files {
-            self.restore_one(path, &with_other_names(states, &files))?;
+        let by_file = by_file(&files);
+        for (path, states) in files {
+            self.restore_one(path, &self.with_other_names(path, states, &by_file))?;
         }
         Ok(())
     }
@@ -176,7 +158,16 @@ impl Planner<'_> {
         let mut conflict = None;
         // The oldest state that the path can be given again. A file that the user removed is not made again.
         let mut reached = version.clone();
-        let mut later = 0;
+        // By another name, the file has reached an older state already.
+        let mut later = match version.origin {
+            Origin::Recorded(at) => {
+                let is_newer = |other: &&Recorded<'_>| {
+                    other.position >= at && other.was.file().is_some() && other.was.id() == version.state.id()
+                };
+                states.iter().take_while(is_newer).count()
+            }
+            Origin::Disk | Origin::Removed(_) | Origin::Implied => 0,
+        };
         // What the session had left here, if the user has removed it since.
         let removed = match self.changed_since(&version)? {
             Some(left) if version.state.is_absent() => left.cloned(),
@@ -199,8 +190,9 @@ impl Planner<'_> {
                     version = Version::recorded(*recorded);
                 }
                 Back::Merged(was, text) => {
-                    act = Some(Act::Merge { was, text: text.clone() });
-                    version = Version { text: Some(text), ..Version::recorded(*recorded) };
+                    act = Some(Act::Merge { was: was.clone(), text: text.clone() });
+                    let recorded = Version::recorded(*recorded);
+                    version = Version { state: State::File(was), text: Some(text), ..recorded };
                 }
                 // The user removed this file, so no copy of it is made; an older state may be another file.
                 Back::Stays(why @ Why::Removed) => {
@@ -254,6 +246,7 @@ impl Planner<'_> {
             let is_separate = self.is_edited_by_another_name(&found, &reached.state);
             self.steps.push(Step { path: path.to_owned(), now, act, is_linked_since, is_separate });
         }
+        let is_merged = reached.text.is_some();
         if matches!(reached.origin, Origin::Recorded(_)) {
             reached.on_disk = on_disk.filter(|_| !has_step);
             if !is_replaced {
@@ -263,57 +256,12 @@ impl Planner<'_> {
         }
         match conflict {
             Some((why, formers)) => self.leave(path, why, formers),
-            None if self.keeps_by_other_names(path, &disk, states)? => {
+            None if is_merged && self.keeps_by_other_names(&disk, states) => {
                 self.leave(path, Why::OtherNamesKeep, Vec::new());
             }
             None => {}
         }
         Ok(())
-    }
-
-    /// Returns true if a name is to become another name of a file again of which the user has made the version that its
-    /// other names have.
-    fn is_edited_by_another_name(&self, found: &State, wanted: &State) -> bool {
-        wanted.file().is_some_and(|file| found.id() != Some(file.id) && self.edited.contains(&file.id))
-    }
-
-    /// Returns true if the user has put another file in the place of one that a call has written, and that had other
-    /// names, which are not in the plan.
-    fn keeps_by_other_names(
-        &self,
-        path: &Path,
-        found: &Version,
-        states: &[Recorded<'_>],
-    ) -> io::Result<bool> {
-        let Some(was) = states.last().and_then(|oldest| oldest.was.file()) else { return Ok(false) };
-        let Expected::Left(State::File(left)) = self.history.expected(path) else { return Ok(false) };
-        let is_written = (left.size, left.modified) != (was.size, was.modified);
-        let is_other = found.origin == Origin::Disk && found.state.file().is_some_and(|now| now.id != was.id);
-        let is_known = self.files.contains_key(&was.id);
-        let has_names = left.id == was.id && left.links > 1 && !is_known;
-        Ok(is_other && is_written && has_names && self.changed_since(found)?.is_some())
-    }
-
-    /// Notes the planned version of a file with several names. The other names share it, because a write by one name
-    /// changes them all.
-    fn note_version(&mut self, found: &State, reached: &Version) -> io::Result<()> {
-        let Some(file) = reached.state.file() else { return Ok(()) };
-        if reached.text.is_some() || self.changed_since(reached)?.is_some() {
-            self.edited.insert(file.id);
-        }
-        if let Some(found) = found.file()
-            && found.id == file.id
-            && found.links.max(file.links) > 1
-        {
-            self.files.insert(file.id, reached.clone());
-        }
-        Ok(())
-    }
-
-    /// Returns true if a file on the disk has more names than the session knows of.
-    fn is_linked_since(&self, found: &State) -> bool {
-        let is_more = |now: &FileState| now.links > self.history.known_links(now.id).unwrap_or(1).max(1);
-        found.file().is_some_and(is_more)
     }
 
     /// Leaves a name as it is, with former versions beside it.
@@ -408,7 +356,13 @@ impl Planner<'_> {
 
     /// Decides about a version that somebody else has made.
     fn conflict(&self, version: &Version, left: Option<&State>, was: &State) -> io::Result<Back> {
-        let kept = was.file().filter(|was| matches!(was.content, Content::Kept(_)));
+        // A record of a mode alone has no content, and the content is the same.
+        let is_same_text = |was: &&FileState| {
+            let key = |file: &FileState| (file.id, file.size, file.modified);
+            (was.content == Content::Unread || version.text.is_some())
+                && left.and_then(State::file).map(key) == Some(key(was))
+        };
+        let kept = was.file().filter(|was| matches!(was.content, Content::Kept(_)) || is_same_text(was));
         if version.state.is_absent() {
             // What was removed is not what was there before, so the name is free for that.
             let is_other = left.is_some_and(|left| discriminant(left) != discriminant(was));
@@ -417,7 +371,10 @@ impl Planner<'_> {
         }
         let merged = match (&version.state, kept, left.and_then(State::file)) {
             (State::File(now), Some(was), Some(left)) => {
-                let text = self.merged(version, left, was)?;
+                let text = match is_same_text(&was) {
+                    true => self.text_of(version)?,
+                    false => self.merged(version, left, was)?,
+                };
                 text.map(|text| Back::Merged(with_later_status(was, left, now), text))
             }
             _ => None,
@@ -467,15 +424,12 @@ impl Planner<'_> {
             Origin::Recorded(position) => match self.history.left_before(position) {
                 Some(left) => left,
                 // Later edits were merged into what the call itself had made before.
-                None if version.text.is_some() => return Ok(Some(Some(&version.state))),
+                None if version.text.is_some() => return Ok(Some(self.history.recorded(position))),
                 None => return Ok(None),
             },
             Origin::Removed(position) => {
-                let recorded = match self.history.entries().get(position) {
-                    Some(Record::Before { was, .. }) => Some(&was.state),
-                    _ => None,
-                };
-                let Some(left) = self.history.left_before(position).or(recorded) else { return Ok(None) };
+                let left = self.history.left_before(position).or_else(|| self.history.recorded(position));
+                let Some(left) = left else { return Ok(None) };
                 left
             }
         };

@@ -11,6 +11,7 @@ pub(crate) mod every_point;
 mod interleaved;
 pub(crate) mod killed;
 mod links;
+mod other_names;
 mod redo;
 mod several_names;
 pub(crate) mod tree;

@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, sym
 use rustix::fs::{XattrFlags, setxattr};
 
 use super::agent::Session;
+use super::closed::mode;
 use super::tree::tree;
 use crate::plan::Why;
 use crate::{Bounds, Lost, Record};
@@ -177,8 +178,9 @@ fn a_status_comes_back_without_a_copy_of_the_content() {
     session.end();
     fs::write(session.at("a"), "the user's").expect("written");
     let report = session.undo();
-    assert_eq!(report.left.len(), 1, "{report:?}");
+    assert!(report.is_complete() && report.merged == [session.at("a")], "{report:?}");
     assert_eq!(fs::read_to_string(session.at("a")).expect("text"), "the user's");
+    assert_eq!(mode(&session.at("a")), 0o644);
 }
 
 #[test]

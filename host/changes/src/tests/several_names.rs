@@ -458,3 +458,17 @@ fn a_file_that_its_owner_cannot_write_or_read_comes_back() {
         assert!(history(session.recorder.store()).expect("history").redoable().is_some());
     });
 }
+
+/// A name of a file is moved over another file, and a step back by its other name has reached what was before that.
+#[test]
+fn a_file_that_another_name_replaced_comes_back() {
+    let mut session = linked(LINES);
+    fs::write(session.at("a"), "other\n").expect("a file");
+    let before = tree(&session.project());
+    session.mode("h", 0o600).expect("set");
+    session.rename("h", "a", false).expect("moved");
+    session.mode("f", 0o640).expect("set");
+    session.end();
+    assert!(session.undo().is_complete());
+    assert_eq!(tree(&session.project()), before);
+}

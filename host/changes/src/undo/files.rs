@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, fchmod, fstat, ftruncate, openat, unlinkat};
 use rustix::io::Errno;
@@ -14,8 +14,9 @@ use crate::contents::Kept;
 use crate::disk::{self, Spot, set_mode};
 use crate::interruption;
 use crate::opened::{self, Access};
-use crate::plan::Why;
+use crate::plan::{Why, World as _};
 use crate::state::{Content, FileId, FileState, State};
+use crate::world::Disk;
 
 /// The permission with which its owner can open a file.
 const READABLE: u32 = 0o400;
@@ -62,6 +63,16 @@ impl Undoer<'_> {
             }
         }
         let mut is_separate = false;
+        if let Some(text) = text
+            && was.links > 1
+        {
+            if let Some(other) = self.merged_name(was, path, text)? {
+                self.link_again(spot, (path, &other), (was, true), now)?;
+                self.report.left.retain(|(name, why, _)| *why != Why::Separate || *name != other);
+                return Ok(());
+            }
+            is_separate = now.is_absent() && self.search(was.id, path).is_some();
+        }
         if let (None, Some(other)) = (text, self.other_name(was, path)) {
             let twin = disk::look_at(&other)?;
             let is_same =
@@ -95,6 +106,23 @@ impl Undoer<'_> {
         }
         self.note_content(was, path, text);
         Ok(())
+    }
+
+    /// Returns another name that a file was given back under, if the same text was merged there.
+    fn merged_name(&self, was: &FileState, path: &Path, text: &[u8]) -> io::Result<Option<PathBuf>> {
+        let Some(restored) = self.restored.get(&was.id).filter(|restored| restored.is_merged) else {
+            return Ok(None);
+        };
+        for name in restored.names.iter().filter(|name| *name != path) {
+            let now = disk::look_at(name)?;
+            let size = u64::try_from(text.len()).unwrap_or_default();
+            let is_it = |file: &FileState| file.id == restored.id && file.size == size;
+            let Some(file) = now.file().filter(|file| is_it(file)) else { continue };
+            if Disk(self.recorder.store()).text(name, file)?.is_some_and(|other| other == text) {
+                return Ok(Some(name.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// Reports that a file with several names was given back under one of them only, if no other step follows at it.

@@ -189,7 +189,7 @@ impl Undoer<'_> {
     }
 
     /// Searches the project for another name of a file.
-    fn search(&mut self, id: FileId, except: &Path) -> Option<PathBuf> {
+    pub(super) fn search(&mut self, id: FileId, except: &Path) -> Option<PathBuf> {
         let mut left = SEARCHED;
         let mut open = vec![self.project.to_owned()];
         while let Some(directory) = open.pop() {

@@ -1,0 +1,100 @@
+//! Files with several names in a plan: each name goes back through the states that were recorded for all of them.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Planner;
+use super::status::are_alike;
+use super::version::{Origin, Recorded, Version};
+use crate::state::{FileId, FileState, State};
+
+/// The states that were recorded for each file with several names, with these.
+pub(super) type ByFile<'p, 'a> = HashMap<FileId, Vec<(&'p Path, Recorded<'a>)>>;
+
+/// Returns the states of files with several names among those of names.
+pub(super) fn by_file<'p, 'a>(names: &[(&'p PathBuf, &Vec<Recorded<'a>>)]) -> ByFile<'p, 'a> {
+    let mut found = ByFile::new();
+    for (path, states) in names {
+        for recorded in *states {
+            let Some(file) = recorded.was.file().filter(|file| file.links > 1) else { continue };
+            found.entry(file.id).or_default().push((path.as_path(), *recorded));
+        }
+    }
+    found
+}
+
+impl Planner<'_> {
+    /// Adds the states of a file that were recorded for other names of it to those of a name.
+    ///
+    /// A name that the user has made in between did not lead to older states: the file had fewer names then. Newer ones
+    /// count if the name led to the file all the time.
+    pub(super) fn with_other_names<'a>(
+        &self,
+        path: &Path,
+        states: &[Recorded<'a>],
+        all: &ByFile<'_, 'a>,
+    ) -> Vec<Recorded<'a>> {
+        let mut states = states.to_vec();
+        let Some(oldest) = states.last().copied() else { return states };
+        let Some(file) = oldest.was.file() else { return states };
+        let others = all.get(&file.id).into_iter().flatten().filter(|(name, _)| *name != path);
+        let mut others: Vec<_> = others.map(|(_, recorded)| *recorded).collect();
+        if others.is_empty() {
+            return states;
+        }
+        let is_it = |state: &State| state.id() == Some(file.id);
+        let left = self.history.left_before(oldest.position).and_then(State::file);
+        let are_of_calls = left.is_some_and(|left| left.id == file.id && left.links >= file.links);
+        let links = if are_of_calls { 2 } else { file.links.max(2) };
+        let led_to_it = states.iter().all(|recorded| is_it(recorded.was))
+            && self.look(path).is_ok_and(|version| is_it(&version.state));
+        others.retain(|other| match other.position < oldest.position {
+            true => other.was.file().is_some_and(|was| was.links >= links),
+            false => led_to_it,
+        });
+        states.extend(others);
+        states.sort_by_key(|recorded| Reverse(recorded.position));
+        states
+    }
+
+    /// Returns true if a name is to become another name of a file again of which the user has made the version that its
+    /// other names have.
+    pub(super) fn is_edited_by_another_name(&self, found: &State, wanted: &State) -> bool {
+        wanted.file().is_some_and(|file| found.id() != Some(file.id) && self.edited.contains(&file.id))
+    }
+
+    /// Returns true if another file is in the place of one that calls have changed, and that had other names, which are
+    /// not in the plan.
+    pub(super) fn keeps_by_other_names(&self, found: &Version, states: &[Recorded<'_>]) -> bool {
+        let Some(was) = states.last().and_then(|oldest| oldest.was.file()) else { return false };
+        let Some(left) = self.history.left_of(was.id).filter(|left| left.links > 1) else { return false };
+        let is_changed = (left.size, left.modified, left.mode) != (was.size, was.modified, was.mode)
+            || !are_alike(left.attributes.as_ref(), was.attributes.as_ref());
+        let is_other = found.origin == Origin::Disk && found.state.file().is_some_and(|now| now.id != was.id);
+        is_changed && is_other && !self.files.contains_key(&was.id)
+    }
+
+    /// Notes the planned version of a file with several names. The other names share it, because a write by one name
+    /// changes them all.
+    pub(super) fn note_version(&mut self, found: &State, reached: &Version) -> io::Result<()> {
+        let Some(file) = reached.state.file() else { return Ok(()) };
+        if reached.text.is_some() || self.changed_since(reached)?.is_some() {
+            self.edited.insert(file.id);
+        }
+        if let Some(found) = found.file()
+            && found.id == file.id
+            && found.links.max(file.links) > 1
+        {
+            self.files.insert(file.id, reached.clone());
+        }
+        Ok(())
+    }
+
+    /// Returns true if a file on the disk has more names than the session knows of.
+    pub(super) fn is_linked_since(&self, found: &State) -> bool {
+        let is_more = |now: &FileState| now.links > self.history.known_links(now.id).unwrap_or(1).max(1);
+        found.file().is_some_and(is_more)
+    }
+}
