@@ -97,9 +97,14 @@ impl History {
                         && let Some(Record::Ended { at: end, .. }) =
                             ended.get(&of).and_then(|end| entries.get(*end))
                         && let Some(then) = state_in(&entries, at).and_then(State::file)
-                        && !is_of_call(now, then, *end)
                     {
-                        left = Left::newer(left, Some(Left::Found(at)));
+                        // What that call has written by a name that it removed is not the user's.
+                        left = match is_of_call(now, then, *end) {
+                            true => {
+                                left.filter(|left| !left.is_before(at) || !is_of(&entries, *left, now.id))
+                            }
+                            false => Left::newer(left, Some(Left::Found(at))),
+                        };
                     }
                     if let Some(left) = left.filter(|_| is_first && !traces.is_open(&ended)) {
                         left_before.insert(position, left);
@@ -235,14 +240,23 @@ impl History {
 
     /// Returns when calls, or undos of them, may last have changed a file, including its mode and its number of names.
     pub(crate) fn last_change(&self, id: FileId) -> Option<(i64, u32)> {
+        let moves = self.entries.iter().filter_map(|entry| {
+            let Record::Moved { call, what, .. } = entry else { return None };
+            (what.id() == Some(id)).then(|| self.end_of(*call))
+        });
+        moves.chain(self.last_change_without_moves(id)).max()
+    }
+
+    /// Returns when calls, or undos of them, may last have changed a file, other than by a move.
+    pub(crate) fn last_change_without_moves(&self, id: FileId) -> Option<(i64, u32)> {
         let calls = self.entries.iter().filter_map(|entry| {
             let (Record::Before { call, was: named } | Record::LeftSoFar { call, left: named }) = entry
             else {
                 return None;
             };
-            (named.state.id() == Some(id)).then_some(*call)
+            (named.state.id() == Some(id)).then(|| self.end_of(*call))
         });
-        calls.map(|call| self.end_of(call)).max()
+        calls.max()
     }
 
     fn end_of(&self, call: CallKey) -> (i64, u32) {
@@ -262,6 +276,20 @@ impl History {
             let Record::Left { names, .. } = entry else { return None };
             names.iter().filter_map(|named| named.state.file()).find(|file| file.id == id)
         })
+    }
+
+    /// Returns the states in which calls have found or left a file.
+    pub(crate) fn states_of(&self, id: FileId) -> impl Iterator<Item = &FileState> {
+        let states = self.entries.iter().flat_map(|entry| {
+            if let Record::Left { names, .. } = entry {
+                return names.as_slice();
+            }
+            let (Record::Before { was: named, .. } | Record::LeftSoFar { left: named, .. }) = entry else {
+                return &[];
+            };
+            std::slice::from_ref(named)
+        });
+        states.filter_map(|named| named.state.file()).filter(move |file| file.id == id)
     }
 
     /// Returns the records of calls that may have changed a file by any of its names: their positions and calls.
@@ -331,6 +359,11 @@ impl History {
         }
         open.0.map(|(call, start, _)| (call, start))
     }
+}
+
+/// Returns true if a state that a call has left is of this file.
+fn is_of(entries: &[Record], left: Left, file: FileId) -> bool {
+    state_left(entries, left).and_then(State::id) == Some(file)
 }
 
 /// Returns a state that a call has left.

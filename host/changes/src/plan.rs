@@ -150,12 +150,13 @@ impl Planner<'_> {
             return Ok(());
         }
         let mut version = self.look(path)?;
-        let disk = version.clone();
         let is_ours = version.origin != Origin::Disk;
         let on_disk = if is_ours { version.on_disk.clone() } else { Some(version.state.clone()) };
         let found = version.state.clone();
         let mut act = None;
         let mut conflict = None;
+        // Whether the user has made a merged edit in another file, in the place of the recorded one.
+        let mut is_of_other_file = false;
         // The oldest state that the path can be given again. A file that the user removed is not made again.
         let mut reached = version.clone();
         // By another name, the file has reached an older state already.
@@ -190,6 +191,7 @@ impl Planner<'_> {
                     version = Version::recorded(*recorded);
                 }
                 Back::Merged(was, text) => {
+                    is_of_other_file |= version.state.id() != recorded.was.id();
                     act = Some(Act::Merge { was: was.clone(), text: text.clone() });
                     let recorded = Version::recorded(*recorded);
                     version = Version { state: State::File(was), text: Some(text), ..recorded };
@@ -243,10 +245,9 @@ impl Planner<'_> {
             let now = on_disk.clone().or_else(|| found.is_absent().then_some(found.clone()));
             let is_linked_since = on_disk.as_ref().is_some_and(|now| self.is_linked_since(now));
             is_replaced = is_linked_since;
-            let is_separate = self.is_edited_by_another_name(&found, &reached.state);
+            let is_separate = is_of_other_file || self.is_edited_by_another_name(&found, &reached.state);
             self.steps.push(Step { path: path.to_owned(), now, act, is_linked_since, is_separate });
         }
-        let is_merged = reached.text.is_some();
         if matches!(reached.origin, Origin::Recorded(_)) {
             reached.on_disk = on_disk.filter(|_| !has_step);
             if !is_replaced {
@@ -254,12 +255,8 @@ impl Planner<'_> {
             }
             self.made.insert(path.to_owned(), reached);
         }
-        match conflict {
-            Some((why, formers)) => self.leave(path, why, formers),
-            None if is_merged && self.keeps_by_other_names(&disk, states) => {
-                self.leave(path, Why::OtherNamesKeep, Vec::new());
-            }
-            None => {}
+        if let Some((why, formers)) = conflict {
+            self.leave(path, why, formers);
         }
         Ok(())
     }

@@ -6,8 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Planner;
-use super::status::are_alike;
-use super::version::{Origin, Recorded, Version};
+use super::version::{Recorded, Version};
 use crate::state::{FileId, FileState, State};
 
 /// The states that were recorded for each file with several names, with these.
@@ -63,17 +62,6 @@ impl Planner<'_> {
     /// other names have.
     pub(super) fn is_edited_by_another_name(&self, found: &State, wanted: &State) -> bool {
         wanted.file().is_some_and(|file| found.id() != Some(file.id) && self.edited.contains(&file.id))
-    }
-
-    /// Returns true if another file is in the place of one that calls have changed, and that had other names, which are
-    /// not in the plan.
-    pub(super) fn keeps_by_other_names(&self, found: &Version, states: &[Recorded<'_>]) -> bool {
-        let Some(was) = states.last().and_then(|oldest| oldest.was.file()) else { return false };
-        let Some(left) = self.history.left_of(was.id).filter(|left| left.links > 1) else { return false };
-        let is_changed = (left.size, left.modified, left.mode) != (was.size, was.modified, was.mode)
-            || !are_alike(left.attributes.as_ref(), was.attributes.as_ref());
-        let is_other = found.origin == Origin::Disk && found.state.file().is_some_and(|now| now.id != was.id);
-        is_changed && is_other && !self.files.contains_key(&was.id)
     }
 
     /// Notes the planned version of a file with several names. The other names share it, because a write by one name

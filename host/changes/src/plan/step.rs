@@ -65,7 +65,8 @@ pub struct Step {
     /// Whether the file has got another hard link since the session left it. Then a new file replaces it, so that the
     /// link keeps the present content.
     pub is_linked_since: bool,
-    /// Whether the user has changed the file by another name since, so that this name becomes a file of its own.
+    /// Whether this name becomes a file of its own, because the user has changed the file by another name since, or has
+    /// put an edited copy in its place.
     pub is_separate: bool,
 }
 
@@ -128,7 +129,7 @@ pub enum Why {
     OtherNames,
     /// Its other name was changed since. It was given back as a file of its own.
     Separate,
-    /// Somebody else has put another file in its place. Its other names keep what the session has written.
+    /// It was given back as a file of its own, with later edits. Its other names keep what the session has written.
     OtherNamesKeep,
     /// The former content was not kept.
     Lost(Lost),
@@ -160,7 +161,8 @@ impl std::fmt::Display for Why {
                 "it was given back under this name only: it was linked since, and its other names are as they were",
             ),
             Self::OtherNamesKeep => formatter.write_str(
-                "another file is in its place since; its other names (hard links) keep what the session has written",
+                "it was given back as a file of its own; its other names (hard links) keep what the session has \
+                 written",
             ),
             Self::Separate => formatter.write_str(
                 "it was given back as a file of its own: its other name, to which it was linked, was changed since",

@@ -3,7 +3,6 @@
 //! A normal run does a sample; with `PORTCULLIS_UNDO_ROUNDS`, all of them run.
 
 use std::fs::{self, Permissions};
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +32,12 @@ fn replace(session: &Session, name: &str, line: &str) {
     done(session.rename("new", name, false));
 }
 
-const FIRST: [Call; 11] = [
+const FIRST: [Call; 13] = [
+    ("echo A1 > f; sed -i f", |session| {
+        done(session.write("f", "A1\n"));
+        replace(session, "f", "");
+    }),
+    ("touch -d @5 f", |session| done(session.time("f", 5))),
     ("echo A1 >> f", |session| done(session.append("f", "A1\n"))),
     ("sed -i A1 f", |session| replace(session, "f", "A1\n")),
     ("rm f", |session| done(session.remove("f"))),
@@ -94,7 +98,16 @@ const EDITS: [Edit; 11] = [
     ("rm f", |_, project| done(fs::remove_file(project.join("f")))),
 ];
 
-const SECOND: [Call; 10] = [
+const SECOND: [Call; 12] = [
+    ("echo A2 > f; sed -i f", |session| {
+        done(session.write("f", "A2\n"));
+        replace(session, "f", "");
+    }),
+    ("ln -f g f", |session| {
+        done(session.hard_link("g", "other"));
+        done(session.rename("other", "f", false));
+        done(session.remove("other"));
+    }),
     ("echo A2 >> g", |session| done(session.append("g", "A2\n"))),
     ("rm g", |session| done(session.remove("g"))),
     ("sed -i A2 g", |session| replace(session, "g", "A2\n")),
@@ -153,16 +166,22 @@ fn check(edited: &Marks, edit: &str, project: &Path, report: &Report) -> Result<
     Ok(())
 }
 
+/// A session with a file that has the names `f` and `g`.
+fn linked() -> Session {
+    let session = Session::new();
+    let lines: String = (1..300).map(|line| format!("{line}\n")).collect();
+    fs::write(session.at("f"), lines).expect("written");
+    fs::hard_link(session.at("f"), session.at("g")).expect("linked");
+    session
+}
+
 fn case(number: usize) -> Result<(), String> {
     let first = FIRST[number % FIRST.len()];
     let edit = EDITS[number / FIRST.len() % EDITS.len()];
     let second = SECOND[number / FIRST.len() / EDITS.len()];
     for is_last_alone in [false, true] {
-        let mut session = Session::new();
+        let mut session = linked();
         let project = session.project();
-        let lines: String = (1..300).map(|line| format!("{line}\n")).collect();
-        fs::File::create(session.at("f")).expect("made").write_all(lines.as_bytes()).expect("written");
-        fs::hard_link(session.at("f"), session.at("g")).expect("linked");
         let tick = || sleep(Duration::from_millis(12));
         tick();
         first.1(&session);
@@ -191,19 +210,66 @@ fn case(number: usize) -> Result<(), String> {
     Ok(())
 }
 
-#[test]
-fn edits_by_other_names_are_kept_and_calls_taken_back() {
-    let number = FIRST.len() * EDITS.len() * SECOND.len();
+/// Runs every case, or a sample of them, and collects the faults.
+fn faults(number: usize, case: fn(usize) -> Result<(), String>) -> Vec<String> {
     let step = if std::env::var_os("PORTCULLIS_UNDO_ROUNDS").is_some() { 1 } else { SAMPLE };
     let next = AtomicUsize::new(0);
-    let faults = scope(|scope| {
+    scope(|scope| {
         let run = || {
             let numbers = std::iter::from_fn(|| Some(next.fetch_add(step, Ordering::Relaxed)));
             let faults = numbers.take_while(|at| *at < number).filter_map(|at| case(at).err());
             faults.collect::<Vec<_>>()
         };
         let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(run)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
-    });
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
+#[test]
+fn edits_by_other_names_are_kept_and_calls_taken_back() {
+    let number = FIRST.len() * EDITS.len() * SECOND.len();
+    let faults = faults(number, case);
+    assert!(faults.is_empty(), "{} of {number}:\n{}", faults.len(), faults.join("\n"));
+}
+
+fn case_without_edits(number: usize) -> Result<(), String> {
+    let first = FIRST[number % FIRST.len()];
+    let third = FIRST[number / FIRST.len() % FIRST.len()];
+    let second = SECOND[number / FIRST.len() / FIRST.len()];
+    let mut session = linked();
+    let project = session.project();
+    let mut trees = vec![tree(&project)];
+    let mut starts = Vec::new();
+    for call in [first, second, third] {
+        starts.push(history(session.recorder.store()).expect("history").entries().len());
+        call.1(&session);
+        session.end();
+        trees.push(tree(&project));
+    }
+    let last = starts[2];
+    // Undo of all, redo, undo of the last call, undo of all.
+    for (step, wanted) in [(0, 0), (1, 3), (2, 2), (3, 0)] {
+        let report = match step {
+            0 | 3 => session.undo(),
+            1 => session.redo(),
+            _ => session.undo_from(last, false),
+        };
+        let now = tree(&project);
+        if now != trees[wanted] || !report.is_complete() {
+            let calls = [first.0, second.0, third.0];
+            let is_same = now == trees[wanted];
+            return Err(format!(
+                "{calls:?}: step {step}, same: {is_same}: {report:?}\n    {:?}",
+                marks(&project)
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn calls_by_several_names_are_taken_back_and_given_back() {
+    let number = FIRST.len() * FIRST.len() * SECOND.len();
+    let faults = faults(number, case_without_edits);
     assert!(faults.is_empty(), "{} of {number}:\n{}", faults.len(), faults.join("\n"));
 }

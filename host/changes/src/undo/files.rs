@@ -62,16 +62,26 @@ impl Undoer<'_> {
                 }
             }
         }
-        let mut is_separate = false;
+        let mut why = None;
         if let Some(text) = text
             && was.links > 1
         {
             if let Some(other) = self.merged_name(was, path, text)? {
-                self.link_again(spot, (path, &other), (was, true), now)?;
-                self.report.left.retain(|(name, why, _)| *why != Why::Separate || *name != other);
+                self.link_again(spot, (path, &other), (was, true, None), now)?;
+                let is_of_other = |name: &Path, why: Why| why == Why::OtherNamesKeep && name == other;
+                self.report.left.retain(|(name, why, _)| !is_of_other(name, *why));
                 return Ok(());
             }
-            is_separate = now.is_absent() && self.search(was.id, path).is_some();
+            if let Some(other) = self.search(was.id, path) {
+                let twin = disk::look_at(&other)?;
+                if self.can_be_linked(path, (&other, &twin), was)? && self.is_of_call(&other, &twin)? {
+                    self.link_again(spot, (path, &other), (was, false, Some(text)), now)?;
+                    self.note_content(was, path, Some(text));
+                    return Ok(());
+                }
+                let key = |file: &FileState| (file.size, file.modified, file.mode);
+                why = (twin.file().map(key) != Some(key(was))).then_some(Why::OtherNamesKeep);
+            }
         }
         if let (None, Some(other)) = (text, self.other_name(was, path)) {
             let twin = disk::look_at(&other)?;
@@ -82,14 +92,12 @@ impl Undoer<'_> {
             let is_of_call = self.is_of_call(&other, &twin)?;
             // It would be written by all of its names.
             let is_merged = restored.is_some_and(|restored| restored.is_merged);
-            let is_linked_since = twin.id().is_some_and(|twin| self.linked_since.contains_key(&twin));
-            let has_later_status = || self.has_later_status(&other, twin.file(), was);
-            let is_edited = self.separate.contains(path) || !is_restored && has_later_status()?;
-            let is_free = !is_merged && !is_linked_since && !is_edited;
+            let is_free = !is_merged && self.can_be_linked(path, (&other, &twin), was)?;
             if is_free && (is_same || is_restored || is_of_call) {
-                return self.link_again(spot, (path, &other), (was, is_same), now);
+                return self.link_again(spot, (path, &other), (was, is_same, None), now);
             }
-            is_separate = !is_linked_since;
+            let is_linked_since = twin.id().is_some_and(|twin| self.linked_since.contains_key(&twin));
+            why = (!is_linked_since).then_some(Why::Separate);
         }
         let name = self.temporary(spot, path)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -101,9 +109,7 @@ impl Undoer<'_> {
         self.put(spot, &name, now)?;
         self.note_filled(path, filled);
         self.note_other_names(path, was);
-        if is_separate {
-            self.report.left.push((path.to_owned(), Why::Separate, None));
-        }
+        self.report.left.extend(why.map(|why| (path.to_owned(), why, None)));
         self.note_content(was, path, text);
         Ok(())
     }

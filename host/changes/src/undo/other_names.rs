@@ -31,12 +31,27 @@ impl Undoer<'_> {
         states.filter(|file| file.links > 1).map(|file| file.id).collect()
     }
 
-    /// Makes a path another name of a file that is there.
+    /// Returns true if a path may become another name of a file that is there: the user has not linked the file since, nor
+    /// changed its mode or attributes, and the plan does not make the path a file of its own.
+    pub(super) fn can_be_linked(
+        &self,
+        path: &Path,
+        (other, twin): (&Path, &State),
+        was: &FileState,
+    ) -> io::Result<bool> {
+        let is_linked_since = twin.id().is_some_and(|twin| self.linked_since.contains_key(&twin));
+        if is_linked_since || self.separate.contains(path) {
+            return Ok(false);
+        }
+        Ok(self.restored.contains_key(&was.id) || !self.has_later_status(other, twin.file(), was)?)
+    }
+
+    /// Makes a path another name of a file that is there. `is_same` says that it has the former content, or the text.
     pub(super) fn link_again(
         &mut self,
         spot: &Spot,
         (path, twin): (&Path, &Path),
-        (was, is_same): (&FileState, bool),
+        (was, is_same, text): (&FileState, bool, Option<&[u8]>),
         now: &State,
     ) -> Result<(), Stop> {
         let other = disk::spot(twin)?;
@@ -57,7 +72,7 @@ impl Undoer<'_> {
         let store = self.recorder.store();
         let open = opened::file(store, (&spot.directory, &spot.name, path), now, access)?;
         if !is_same {
-            self.fill(&open, was, None)?;
+            self.fill(&open, was, text)?;
             self.note_restored(was, path);
             return Ok(());
         }
@@ -117,11 +132,12 @@ impl Undoer<'_> {
             let (mode, of) = status(file);
             mode == now.0 && are_alike(of.as_ref(), now.1.as_ref())
         };
-        if is_as(was) || self.history.left_of(twin.id).is_some_and(is_as) {
+        if is_as(was) || self.history.states_of(twin.id).any(is_as) {
             return Ok(false);
         }
         let changed = self.changed_at(name, twin.id)?;
-        Ok(self.history.last_change(twin.id).is_none_or(|last| changed > last))
+        // The user may have changed it before a later call moved it.
+        Ok(self.history.last_change_without_moves(twin.id).is_none_or(|last| changed > last))
     }
 
     /// Returns another name of a file that had several.
