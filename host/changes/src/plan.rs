@@ -20,7 +20,7 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use closed::Through;
-use other_names::by_file;
+use other_names::{by_file, not_kept};
 pub(crate) use status::are_alike;
 use status::{has_status_between, with_later_status};
 use stuck::Stuck;
@@ -29,7 +29,7 @@ use version::{Back, Origin, Present, Recorded, Version, beside, is_same_version}
 use crate::history::{Expected, History, is_of_call};
 use crate::paths::{is_below, renamed};
 use crate::record::Record;
-use crate::state::{Content, DirectoryState, FileId, FileState, State};
+use crate::state::{Content, DirectoryState, FileId, FileState, Lost, State};
 use crate::touched::fails;
 
 /// The seconds within which the commands of a killed session have ended.
@@ -46,6 +46,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
         made: BTreeMap::new(),
         files: HashMap::new(),
         edited: HashSet::new(),
+        not_kept: not_kept(history, start),
         back: Vec::new(),
         stuck: Vec::new(),
         steps: Vec::new(),
@@ -96,6 +97,8 @@ struct Planner<'a> {
     files: HashMap<FileId, Version>,
     /// The files of which a name gets a version that the user has made.
     edited: HashSet<FileId>,
+    /// The files with contents that calls found by these names, and could not keep.
+    not_kept: HashMap<FileId, (Lost, &'a Path)>,
     /// Moves that are taken back: the name before that, the name after that, and whether the two change places.
     back: Vec<(PathBuf, PathBuf, bool)>,
     /// Moves that are not taken back, the newest first, by the names before the moves that are.
@@ -324,6 +327,13 @@ impl Planner<'_> {
         }
         if let Some(left) = self.changed_since(version)? {
             return self.conflict(version, left, was);
+        }
+        // The last name of a file stays if its content cannot be given back by the former one.
+        if let Some(last) = version.state.file().filter(|file| file.links == 1)
+            && was.id() != Some(last.id)
+            && let Some((lost, _)) = self.not_kept.get(&last.id).filter(|(_, name)| *name != path)
+        {
+            return Ok(Back::Stays(Why::Lost(*lost)));
         }
         Ok(was.lost().map_or(Back::To, |lost| Back::Stays(Why::Lost(lost))))
     }

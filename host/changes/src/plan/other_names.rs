@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::Planner;
 use super::version::{Recorded, Version};
-use crate::state::{FileId, FileState, State};
+use crate::history::History;
+use crate::record::Record;
+use crate::state::{FileId, FileState, Lost, State};
 
 /// The states that were recorded for each file with several names, with these.
 pub(super) type ByFile<'p, 'a> = HashMap<FileId, Vec<(&'p Path, Recorded<'a>)>>;
@@ -22,6 +24,16 @@ pub(super) fn by_file<'p, 'a>(names: &[(&'p PathBuf, &Vec<Recorded<'a>>)]) -> By
         }
     }
     found
+}
+
+/// Returns the files with contents that calls have found from `start` on and could not keep, with the reasons and names.
+pub(super) fn not_kept(history: &History, start: usize) -> HashMap<FileId, (Lost, &Path)> {
+    let entries = history.entries().get(start..).unwrap_or_default();
+    let states = entries.iter().filter_map(|entry| {
+        let Record::Before { was, .. } = entry else { return None };
+        Some((was.state.id()?, (was.state.lost()?, was.path.as_path())))
+    });
+    states.collect()
 }
 
 impl Planner<'_> {

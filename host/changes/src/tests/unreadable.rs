@@ -107,3 +107,22 @@ fn what_was_not_kept_is_no_obstacle_on_the_way_to_an_older_state() {
         assert_eq!(tree(&session.project()), before);
     }
 }
+
+/// The content is not in the record, so the link is all that is left of it.
+#[test]
+fn the_last_name_of_what_cannot_be_given_back_stays() {
+    bound(|| {
+        let mut session = Session::new();
+        fs::write(session.at("a"), "precious").expect("a file");
+        super::closed::set_mode(&session.at("a"), 0o000);
+        session.hard_link("a", "link").expect("linked");
+        session.remove("a").expect("removed");
+        session.end();
+        let report = session.undo();
+        let mut names = ["a", "link"].map(|name| session.at(name)).into_iter().filter(|name| name.exists());
+        let name = names.next_back().unwrap_or_else(|| panic!("{report:?}"));
+        super::closed::set_mode(&name, 0o600);
+        assert_eq!(fs::read_to_string(name).expect("text"), "precious");
+        assert!(!report.is_complete(), "{report:?}");
+    });
+}
