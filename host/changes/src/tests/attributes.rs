@@ -9,6 +9,7 @@ use super::cases::{files, there_and_back};
 use super::closed::{bound, set_mode};
 use super::tree::tree;
 use crate::plan::Why;
+use crate::undo::history;
 
 /// The system lists the names of the attributes for everyone, but gives the values only to those who can read the file.
 #[test]
@@ -128,4 +129,30 @@ fn times_and_attributes_come_back() {
             session.at("a").metadata().and_then(|file| file.modified()).expect("a time") == modified;
         assert_eq!(is_back, !is_edited);
     }
+}
+
+#[test]
+fn attributes_of_what_its_owner_cannot_write_come_back() {
+    bound(|| {
+        for (name, closed) in [("d", 0o555), ("a", 0o444)] {
+            let mut session = Session::new();
+            files(&session);
+            session.tag(name, "former").expect("set");
+            session.mode(name, closed).expect("closed");
+            session.end();
+            let start = history(session.recorder.store()).expect("history").entries().len();
+            let before = tree(&session.project());
+            session.mode(name, 0o755).expect("opened");
+            session.tag(name, "later").expect("set");
+            session.mode(name, closed).expect("closed");
+            session.end();
+            let after = tree(&session.project());
+            let report = session.undo_from(start, false);
+            assert!(report.is_complete(), "{report:?}");
+            assert_eq!(tree(&session.project()), before);
+            let report = session.redo();
+            assert!(report.is_complete(), "{report:?}");
+            assert_eq!(tree(&session.project()), after);
+        }
+    });
 }

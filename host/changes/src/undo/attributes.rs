@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{
     AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, chownat, fchmod, fchown, fgetxattr,
-    fremovexattr, fsetxattr, futimens, openat, unlinkat,
+    fremovexattr, fsetxattr, fstat, futimens, openat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -19,6 +19,9 @@ pub(super) const FILE_MODE: u32 = 0o1777;
 const DIRECTORY_MODE: u32 = 0o3777;
 /// The permissions with which the owner of a directory can change names in it.
 pub(super) const OWNER: u32 = 0o700;
+
+/// The permissions with which its owner can set the attributes of a file.
+const WRITTEN: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Gives a directory its former owner, attributes, mode and time, if it is there.
 pub(super) fn restore_directory(path: &Path, was: &DirectoryState) -> rustix::io::Result<()> {
@@ -75,12 +78,24 @@ pub(super) fn give(directory: &OwnedFd, name: &CStr, owner: (u32, u32)) {
     let _is_theirs = chownat(directory, name, user, group, AtFlags::SYMLINK_NOFOLLOW);
 }
 
-/// Gives a file exactly these extended attributes, if they are known.
+/// Gives a file exactly these extended attributes, if they are known. The mode has to be set afterwards.
 ///
 /// # Errors
 /// The system's, and `NODATA` if one of them is gone whose value could not be read.
 pub(super) fn set_attributes(open: &OwnedFd, wanted: Option<&Attributes>) -> rustix::io::Result<()> {
     let Some(wanted) = wanted else { return Ok(()) };
+    match try_to_set(open, wanted) {
+        // The owner can set attributes of what the owner can write.
+        Err(Errno::ACCESS) => {
+            interruption::point();
+            fchmod(open, Mode::from_raw_mode(fstat(open)?.st_mode & 0o7777) | WRITTEN)?;
+            try_to_set(open, wanted)
+        }
+        set => set,
+    }
+}
+
+fn try_to_set(open: &OwnedFd, wanted: &Attributes) -> rustix::io::Result<()> {
     let present = disk::attributes(open);
     let (unread, wanted): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, value)| value == UNREAD);
     let is_kept = |name: &String| unread.iter().chain(&wanted).any(|(other, _)| other == name);
