@@ -102,9 +102,11 @@ fn processes_whose_parents_end_belong_to_their_command(user: User) -> Result<()>
     let scene = Scene::new(user)?;
     scene.write(&scene.project().join("first"), "first")?;
     let script = format!(
-        "echo changed > first; i=0; \
+        "echo changed > first; i=0; n=0; \
          while [ $i -lt {PROCESSES} ]; do sh -c '(: > \"$0\") &' orphan-$i; i=$((i+1)); done; \
-         until [ $(ls | grep -c orphan) -eq {PROCESSES} ]; do sleep 0.05; done"
+         until [ $(ls | grep -c orphan) -eq {PROCESSES} ]; do \
+           sleep 0.05; n=$((n+1)); [ $n -lt 600 ] || {{ ls | sort -V; exit 9; }}; \
+         done"
     );
     run(&scene, &script)?.ended_with(0)?;
     let shown = scene.portcullis_command(&["changes", "--json"])?.current_dir(scene.project()).output()?;
