@@ -45,10 +45,10 @@ fn an_attribute_that_its_owner_cannot_read_is_not_changed() {
             files(&session);
             session.tag(name, "former").expect("set");
             session.end();
-            let second = crate::undo::history(session.recorder.store()).expect("history").entries().len();
+            let second = history(session.recorder.store()).expect("history").entries().len();
             session.mode(name, 0o300).expect("closed");
             session.end();
-            let third = crate::undo::history(session.recorder.store()).expect("history").entries().len();
+            let third = history(session.recorder.store()).expect("history").entries().len();
             let error = session.tag(name, "other").expect_err("not recorded");
             assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
             session.mode(name, 0o700).expect("opened");
