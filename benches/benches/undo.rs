@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use portcullis_benches::write_heavy::{bare, inside, make_tree, profile};
+use portcullis_benches::write_heavy::{bare, inside, make_npm_package, make_tree, profile};
 use portcullis_benches::{Contestant, Race, is_wanted};
 use portcullis_changes::{Bounds, SessionChanges, make};
 use portcullis_sandbox::NameOrder;
@@ -24,12 +24,19 @@ const DIRECTORIES: usize = 100;
 /// More than any run keeps.
 const BOUNDS: Bounds = Bounds { file: 64 << 20, session: 1 << 40 };
 
-/// The commands: name, preparation and script. They run in a directory with `tree`, `tree.tar` and `repository`.
-const WORK: [(&str, &str, &str); 8] = [
+/// Number of packages that npm installs, and of files in each.
+const PACKAGES: usize = 40;
+const IN_A_PACKAGE: usize = 50;
+const NPM_CI: &str = "cd app && npm ci --offline --no-audit --no-fund --silent --cache ../npm-cache";
+
+/// The commands: name, preparation and script. They run in a directory with `tree`, `tree.tar`,
+/// `repository` and `app`.
+const WORK: [(&str, &str, &str); 9] = [
     ("rm", "cp -r tree victim", "rm -r victim"),
     ("tar", "rm -rf out && mkdir out", "tar xf tree.tar -C out"),
     ("cp", "rm -rf copy", "cp -a tree copy"),
     ("clone", "rm -rf clone", "git clone -q --no-hardlinks repository clone"),
+    ("npm-ci", "rm -rf app/node_modules", NPM_CI),
     ("clone-and-rm", "rm -rf clone", "git clone -q --no-hardlinks repository clone && rm -rf clone"),
     ("sed", "true", "find tree -name '*1.txt' | xargs sed -i s/a/a/"),
     ("chmod", "true", "chmod -R g-w tree"),
@@ -48,6 +55,9 @@ fn main() -> ExitCode {
         std::fs::create_dir(directory).expect("a directory");
     }
     make_tree(&project, FILES, DIRECTORIES);
+    if is_wanted("npm-ci") {
+        make_npm_package(&project, PACKAGES, IN_A_PACKAGE);
+    }
     make(&store, BOUNDS).expect("a store");
     let changes = SessionChanges::open(&store).expect("a record");
     let order = NameOrder::open(&scratch.join("order")).expect("an order of names");

@@ -27,6 +27,23 @@ pub fn make_tree(project: &Path, files: usize, directories: usize) {
     bare(project, &script);
 }
 
+/// Makes `app` in a project: a package of npm whose dependencies are `packages` archives of `files` files each.
+///
+/// # Panics
+/// If the programs for that fail.
+pub fn make_npm_package(project: &Path, packages: usize, files: usize) {
+    let script = format!(
+        "mkdir archives app && for p in $(seq {packages}); do mkdir package && \
+         echo '{{\"name\":\"p'$p'\",\"version\":\"1.0.0\"}}' > package/package.json && \
+         for f in $(seq {files}); do echo \"exports.value = $p * $f;\" > package/$f.js; done && \
+         tar czf archives/p$p.tgz package && rm -r package || exit; done && \
+         for p in $(seq {packages}); do echo '\"p'$p'\":\"file:../archives/p'$p'.tgz\"'; done | paste -sd, | \
+         sed 's/.*/{{\"name\":\"app\",\"version\":\"1.0.0\",\"dependencies\":{{&}}}}/' > app/package.json && \
+         cd app && npm install --package-lock-only --offline --no-audit --no-fund --silent --cache ../npm-cache"
+    );
+    bare(project, &script);
+}
+
 /// Runs a script without a sandbox.
 ///
 /// # Panics

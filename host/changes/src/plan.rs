@@ -20,7 +20,7 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
 use closed::Through;
-use other_names::{by_file, not_kept};
+use other_names::{by_file, not_kept, passed};
 pub(crate) use status::are_alike;
 use status::{has_status_between, with_later_status};
 use stuck::Stuck;
@@ -106,6 +106,18 @@ struct Planner<'a> {
     steps: Vec<Step>,
 }
 
+/// How far a name goes back.
+struct Walk {
+    /// The change that makes the oldest state that the name can be given again.
+    act: Option<Act>,
+    /// Why it goes no further, with the versions that are put beside it.
+    conflict: Option<(Why, Vec<State>)>,
+    /// That oldest state.
+    reached: Version,
+    /// Whether the user has made merged edits in another file, in the place of the recorded one.
+    is_of_other_file: bool,
+}
+
 impl Planner<'_> {
     fn restore(&mut self, pending: Pending<'_>) -> io::Result<()> {
         let is_removal = |states: &[Recorded<'_>]| states.last().is_some_and(|oldest| oldest.was.is_absent());
@@ -152,84 +164,11 @@ impl Planner<'_> {
             }
             return Ok(());
         }
-        let mut version = self.look(path)?;
+        let version = self.look(path)?;
         let is_ours = version.origin != Origin::Disk;
         let on_disk = if is_ours { version.on_disk.clone() } else { Some(version.state.clone()) };
         let found = version.state.clone();
-        let mut act = None;
-        let mut conflict = None;
-        // Whether the user has made a merged edit in another file, in the place of the recorded one.
-        let mut is_of_other_file = false;
-        // The oldest state that the path can be given again. A file that the user removed is not made again.
-        let mut reached = version.clone();
-        // By another name, the file has reached an older state already.
-        let mut later = match version.origin {
-            Origin::Recorded(at) => {
-                let is_newer = |other: &&Recorded<'_>| {
-                    other.position >= at && other.was.file().is_some() && other.was.id() == version.state.id()
-                };
-                states.iter().take_while(is_newer).count()
-            }
-            Origin::Disk | Origin::Removed(_) | Origin::Implied => 0,
-        };
-        // What the session had left here, if the user has removed it since.
-        let removed = match self.changed_since(&version)? {
-            Some(left) if version.state.is_absent() => left.cloned(),
-            _ => None,
-        };
-        for (number, recorded) in states.iter().enumerate() {
-            if number < later {
-                continue;
-            }
-            let is_removed = |left: &State| is_same_version(left, recorded.was);
-            if version.state.is_absent() && removed.as_ref().is_some_and(is_removed) {
-                version = Version::removed(*recorded);
-                conflict = Some((Why::Removed, Vec::new()));
-                continue;
-            }
-            match self.step_back(path, &version, *recorded, number == 0)? {
-                Back::Same => version = Version::recorded(*recorded),
-                Back::To => {
-                    act = Some(Act::Restore(recorded.was.clone()));
-                    version = Version::recorded(*recorded);
-                }
-                Back::Merged(was, text) => {
-                    is_of_other_file |= version.state.id() != recorded.was.id();
-                    act = Some(Act::Merge { was: was.clone(), text: text.clone() });
-                    let recorded = Version::recorded(*recorded);
-                    version = Version { state: State::File(was), text: Some(text), ..recorded };
-                }
-                // The user removed this file, so no copy of it is made; an older state may be another file.
-                Back::Stays(why @ Why::Removed) => {
-                    version = Version::removed(*recorded);
-                    conflict = Some((why, Vec::new()));
-                    continue;
-                }
-                // An older state may have been kept.
-                Back::Stays(why @ Why::Lost(_)) => {
-                    let formers = self.formers(path, states.get(number..).unwrap_or_default())?;
-                    version = Version::recorded(*recorded);
-                    conflict = Some((why, formers));
-                    continue;
-                }
-                Back::Stays(why) => {
-                    let left = states.get(number..).unwrap_or_default();
-                    // An older state of this path is a directory too, so it need not be removed: its files have steps of their own.
-                    let again = left.iter().position(|older| matches!(older.was, State::Directory(_)));
-                    if why == Why::NotEmpty
-                        && let Some(again) = again
-                        && self.changed_since(&version)?.is_none()
-                    {
-                        later = number + again;
-                        continue;
-                    }
-                    conflict = Some((why, self.formers(path, left)?));
-                    break;
-                }
-            }
-            reached = version.clone();
-            conflict = None;
-        }
+        let Walk { act, conflict, mut reached, is_of_other_file } = self.walk_back(path, version, states)?;
         let act = match act {
             Some(act) if !self.is_same(&found, &reached, is_ours, path)? => Some(act),
             _ => None,
@@ -262,6 +201,73 @@ impl Planner<'_> {
             self.leave(path, why, formers);
         }
         Ok(())
+    }
+
+    /// Goes from a version of a name through recorded states, from the newest to the oldest, as far as possible.
+    fn walk_back(&self, path: &Path, found: Version, states: &[Recorded<'_>]) -> io::Result<Walk> {
+        // What the session had left here, if the user has removed it since.
+        let removed = match self.changed_since(&found)? {
+            Some(left) if found.state.is_absent() => left.cloned(),
+            _ => None,
+        };
+        let mut next = passed(&found, states);
+        let mut version = found.clone();
+        // A file that the user removed is not made again.
+        let mut walk = Walk { act: None, conflict: None, reached: found, is_of_other_file: false };
+        for (number, recorded) in states.iter().enumerate() {
+            if number < next {
+                continue;
+            }
+            let is_removed = |left: &State| is_same_version(left, recorded.was);
+            if version.state.is_absent() && removed.as_ref().is_some_and(is_removed) {
+                version = Version::removed(*recorded);
+                walk.conflict = Some((Why::Removed, Vec::new()));
+                continue;
+            }
+            match self.step_back(path, &version, *recorded, number == 0)? {
+                Back::Same => version = Version::recorded(*recorded),
+                Back::To => {
+                    walk.act = Some(Act::Restore(recorded.was.clone()));
+                    version = Version::recorded(*recorded);
+                }
+                Back::Merged(was, text) => {
+                    walk.is_of_other_file |= version.state.id() != recorded.was.id();
+                    walk.act = Some(Act::Merge { was: was.clone(), text: text.clone() });
+                    let recorded = Version::recorded(*recorded);
+                    version = Version { state: State::File(was), text: Some(text), ..recorded };
+                }
+                // The user removed this file, so no copy of it is made; an older state may be another file.
+                Back::Stays(why @ Why::Removed) => {
+                    version = Version::removed(*recorded);
+                    walk.conflict = Some((why, Vec::new()));
+                    continue;
+                }
+                // An older state may have been kept.
+                Back::Stays(why @ Why::Lost(_)) => {
+                    let formers = self.formers(path, states.get(number..).unwrap_or_default())?;
+                    version = Version::recorded(*recorded);
+                    walk.conflict = Some((why, formers));
+                    continue;
+                }
+                Back::Stays(why) => {
+                    let left = states.get(number..).unwrap_or_default();
+                    // An older state of this path is a directory too, so it need not be removed: its files have steps of their own.
+                    let again = left.iter().position(|older| matches!(older.was, State::Directory(_)));
+                    if why == Why::NotEmpty
+                        && let Some(again) = again
+                        && self.changed_since(&version)?.is_none()
+                    {
+                        next = number + again;
+                        continue;
+                    }
+                    walk.conflict = Some((why, self.formers(path, left)?));
+                    break;
+                }
+            }
+            walk.reached = version.clone();
+            walk.conflict = None;
+        }
+        Ok(walk)
     }
 
     /// Leaves a name as it is, with former versions beside it.

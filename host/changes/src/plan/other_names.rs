@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Planner;
-use super::version::{Recorded, Version};
+use super::version::{Origin, Recorded, Version};
 use crate::history::History;
 use crate::record::Record;
 use crate::state::{FileId, FileState, Lost, State};
@@ -34,6 +34,15 @@ pub(super) fn not_kept(history: &History, start: usize) -> HashMap<FileId, (Lost
         Some((was.state.id()?, (was.state.lost()?, was.path.as_path())))
     });
     states.collect()
+}
+
+/// Returns how many of the newest states of a name its file has passed already, by another name.
+pub(super) fn passed(version: &Version, states: &[Recorded<'_>]) -> usize {
+    let Origin::Recorded(at) = version.origin else { return 0 };
+    let is_passed = |other: &&Recorded<'_>| {
+        other.position >= at && other.was.file().is_some() && other.was.id() == version.state.id()
+    };
+    states.iter().take_while(is_passed).count()
 }
 
 impl Planner<'_> {
