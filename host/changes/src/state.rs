@@ -105,7 +105,7 @@ pub enum Content {
 }
 
 /// Why a content was not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lost {
     /// The file is larger than the settings let be kept.

@@ -111,7 +111,7 @@ pub enum Act {
 }
 
 /// Why something is left as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
     /// Somebody else changed it since.
     Changed,

@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use super::agent::Session;
 use super::cases::there_and_back;
+use super::tree::contents;
 
 /// The record of a redo is taken back like any other: nothing is left, and nothing counted twice.
 #[test]
@@ -76,4 +77,23 @@ fn many_moves_come_back() {
             session.rename(&one, &other, true).expect("exchanged");
         }
     });
+}
+
+/// Two moves of the agent are at the name that the user has moved away.
+#[test]
+fn what_is_left_is_reported_once() {
+    let mut session = Session::new();
+    for name in ["a", "b"] {
+        fs::write(session.at(name), name).expect("a file");
+    }
+    for (from, to) in [("a", "t"), ("b", "a"), ("t", "b")] {
+        session.rename(from, to, false).expect("moved");
+    }
+    session.end();
+    fs::rename(session.at("a"), session.at("own")).expect("moved");
+    let report = session.undo();
+    let mut left: Vec<_> = report.left.iter().map(|(path, ..)| path.clone()).collect();
+    left.dedup();
+    assert_eq!(left.len(), report.left.len(), "{report:?}");
+    assert!(contents(&session.project()).contains('b'), "{report:?}");
 }

@@ -43,11 +43,13 @@ impl Report {
             || self.left.iter().any(|(_, why, _)| is_reason(why))
     }
 
-    /// Leaves each name in the lists of what was done only once: several steps can be at one name.
+    /// Leaves each name in the lists only once: several steps can be at one name.
     pub(super) fn count_once(&mut self) {
         let mut seen = HashSet::new();
         self.merged.retain(|path| seen.insert(path.clone()));
         self.done.retain(|path| seen.insert(path.clone()));
+        let mut seen = HashSet::new();
+        self.left.retain(|left| seen.insert(left.clone()));
     }
 
     /// Returns true if everything was done.
