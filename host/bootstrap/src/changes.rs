@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
 use portcullis_changes::{Bounds, SessionChanges, files, is_empty, make};
+use portcullis_decision::path_text;
 use portcullis_settings_format::Undo;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,7 @@ pub struct About {
     /// The session.
     pub id: String,
     /// The project.
+    #[serde(with = "path_text::as_text")]
     pub project: PathBuf,
     /// The program that the session served.
     pub agent: String,

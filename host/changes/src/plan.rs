@@ -4,6 +4,7 @@
 //! was recorded for it. What somebody else has changed since the session left it is not touched: texts are merged if
 //! that is possible without a conflict, and otherwise the former version is put beside the present one.
 
+mod by_file;
 mod closed;
 mod moves;
 mod other_names;
@@ -19,12 +20,13 @@ use std::io;
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
+use by_file::{by_file, not_kept};
 use closed::Through;
-use other_names::{by_file, not_kept, passed};
+
 pub(crate) use status::are_alike;
 use status::{has_status_between, with_later_status};
 use stuck::Stuck;
-use version::{Back, Origin, Present, Recorded, Version, beside, is_same_version};
+use version::{Back, Origin, Present, Recorded, Version, beside, is_same_version, passed};
 
 use crate::history::{Expected, History, is_of_call};
 use crate::paths::{is_below, renamed};

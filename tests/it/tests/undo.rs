@@ -15,6 +15,7 @@ as_each_user!(
     what_is_too_large_is_said,
     nothing_is_kept_of_nothing,
     a_name_with_a_line_break_stays_in_its_line,
+    names_that_are_not_utf8_are_in_json,
 );
 
 /// Each name with its kind, mode and attributes, a file's time and content, and which names are the same file.
@@ -200,5 +201,23 @@ fn a_name_with_a_line_break_stays_in_its_line(user: User) -> Result<()> {
     ensure!(shown.stdout.contains('…'), "{shown:?}");
     let undone = undo(&scene, &[])?.ended_with(0)?;
     ensure!(undone.stdout.contains("2 names restored"), "{undone:?}");
+    Ok(())
+}
+
+fn names_that_are_not_utf8_are_in_json(user: User) -> Result<()> {
+    let scene = Scene::new(user)?;
+    run(&scene, r"printf x > $(printf 'c\377d'); echo y > plain")?.ended_with(0)?;
+    let verbs: [&[&str]; 4] = [
+        &["changes", "--json"],
+        &["undo", "--dry-run", "--json"],
+        &["undo", "--yes", "--json"],
+        &["redo", "--yes", "--json"],
+    ];
+    for verb in verbs {
+        let mut command = scene.portcullis_command(verb)?;
+        let ended = Finished::run(command.current_dir(scene.project()))?.ended_with(0)?;
+        let shown: serde_json::Value = serde_json::from_str(&ended.stdout)?;
+        ensure!(shown.to_string().contains(r"/c\\xFFd"), "{verb:?}: {shown}");
+    }
     Ok(())
 }

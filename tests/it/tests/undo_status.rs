@@ -126,37 +126,39 @@ fn a_status_is_recorded_without_a_copy(user: User) -> Result<()> {
     Ok(())
 }
 
-/// In a text into which the user's edits are merged, in a file that only got another mode, and in one that cannot be
-/// merged. The control has no later attributes.
+/// In a text into which the user's edits are merged, in a file that only got another mode, in one that only got another
+/// attribute, and in one that cannot be merged. The control has no later attributes.
 fn attributes_that_the_user_sets_later_stay(user: User) -> Result<()> {
     for is_later in [true, false] {
         let scene = Scene::new(user)?;
         python(&scene, FILES)?;
+        python(&scene, "open('binary', 'wb').write(b'\\0first')")?;
         command(
             &scene,
             "open('a', 'w').write('agent'); os.setxattr('a', 'user.tag', b'agent'); os.chmod('b', 0o600); \
-             os.setxattr('d/x', 'user.tag', b'agent')",
+             os.setxattr('d/x', 'user.tag', b'agent'); open('binary', 'wb').write(b'\\0agent')",
         )?;
         // Times of files have steps.
         std::thread::sleep(Duration::from_millis(50));
         if is_later {
             python(
                 &scene,
-                "import os\nfor name in ['a', 'b', 'd/x']: os.setxattr(name, 'user.own', b'own')\nos.chmod('a', 0o640)",
+                "import os\nfor name in ['a', 'b', 'd/x', 'binary']: os.setxattr(name, 'user.own', b'own')\nos.chmod('a', 0o640)",
             )?;
         }
         let undone = undo(&scene, &[])?.ended_with(i32::from(is_later))?;
         let found = tree(&scene.project())?;
         let has =
             |name: &str, what: &str| found.get(&PathBuf::from(name)).is_some_and(|text| text.contains(what));
-        for name in ["a", "b", "d/x"] {
+        for name in ["a", "b", "d/x", "binary"] {
             ensure!(has(name, "user.own=") == is_later, "{name}: {undone:?}\n{found:#?}");
         }
         let tag = format!("user.tag={:?}", b"first");
         // The text is merged, with its mode and each attribute.
         ensure!(has("a", &format!("{:?}", b"first a")) && has("a", &tag), "{undone:?}\n{found:#?}");
         ensure!(has("a", "100640") == is_later, "{undone:?}\n{found:#?}");
-        ensure!(has("d/x", &tag) != is_later, "{undone:?}\n{found:#?}");
+        ensure!(has("d/x", &tag), "{undone:?}\n{found:#?}");
+        ensure!(has("binary", &format!("{:?}", b"\0first")) != is_later, "{undone:?}\n{found:#?}");
     }
     Ok(())
 }

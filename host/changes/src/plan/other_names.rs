@@ -1,49 +1,13 @@
 //! Files with several names in a plan: each name goes back through the states that were recorded for all of them.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Planner;
-use super::version::{Origin, Recorded, Version};
-use crate::history::History;
-use crate::record::Record;
-use crate::state::{FileId, FileState, Lost, State};
-
-/// The states that were recorded for each file with several names, with these.
-pub(super) type ByFile<'p, 'a> = HashMap<FileId, Vec<(&'p Path, Recorded<'a>)>>;
-
-/// Returns the states of files with several names among those of names.
-pub(super) fn by_file<'p, 'a>(names: &[(&'p PathBuf, &Vec<Recorded<'a>>)]) -> ByFile<'p, 'a> {
-    let mut found = ByFile::new();
-    for (path, states) in names {
-        for recorded in *states {
-            let Some(file) = recorded.was.file().filter(|file| file.links > 1) else { continue };
-            found.entry(file.id).or_default().push((path.as_path(), *recorded));
-        }
-    }
-    found
-}
-
-/// Returns the files with contents that calls have found from `start` on and could not keep, with the reasons and names.
-pub(super) fn not_kept(history: &History, start: usize) -> HashMap<FileId, (Lost, &Path)> {
-    let entries = history.entries().get(start..).unwrap_or_default();
-    let states = entries.iter().filter_map(|entry| {
-        let Record::Before { was, .. } = entry else { return None };
-        Some((was.state.id()?, (was.state.lost()?, was.path.as_path())))
-    });
-    states.collect()
-}
-
-/// Returns how many of the newest states of a name its file has passed already, by another name.
-pub(super) fn passed(version: &Version, states: &[Recorded<'_>]) -> usize {
-    let Origin::Recorded(at) = version.origin else { return 0 };
-    let is_passed = |other: &&Recorded<'_>| {
-        other.position >= at && other.was.file().is_some() && other.was.id() == version.state.id()
-    };
-    states.iter().take_while(is_passed).count()
-}
+use super::by_file::ByFile;
+use super::version::{Recorded, Version};
+use crate::state::{FileState, State};
 
 impl Planner<'_> {
     /// Adds the states of a file that were recorded for other names of it to those of a name.

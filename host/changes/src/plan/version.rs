@@ -90,3 +90,12 @@ pub(super) fn is_same_version(left: &State, recorded: &State) -> bool {
         (left, recorded) => left == recorded,
     }
 }
+
+/// Returns how many of the newest states of a name its file has passed already, by another name.
+pub(super) fn passed(version: &Version, states: &[Recorded<'_>]) -> usize {
+    let Origin::Recorded(at) = version.origin else { return 0 };
+    let is_passed = |other: &&Recorded<'_>| {
+        other.position >= at && other.was.file().is_some() && other.was.id() == version.state.id()
+    };
+    states.iter().take_while(is_passed).count()
+}

@@ -9,6 +9,7 @@ use portcullis_bootstrap::branches::{Committed, Judged, Reviewed, StoredBranch};
 use portcullis_changes::branch::{BranchChange, Left, Obstacle, diff, review_id};
 use portcullis_changes::undo::Report;
 use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
+use portcullis_decision::path_text::encode;
 use portcullis_text::{escape_subject, utc};
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ pub(super) fn list(page: &mut Page, all: &[StoredBranch], (everywhere, json): (b
         let branch = |branch: &StoredBranch| {
             json!({
                 "name": branch.name,
-                "project": branch.project,
+                "project": encode(&branch.project),
                 "begunAtMs": begun(branch),
                 "inUse": branch.is_in_use,
             })
@@ -64,7 +65,7 @@ pub(super) fn review(
         let changes: Vec<Value> = reviewed.iter().zip(&diffs).map(as_json).collect();
         page.json(&json!({
             "name": branch.name,
-            "project": branch.project,
+            "project": encode(&branch.project),
             "inUse": branch.is_in_use,
             "review": id,
             "changes": changes,
@@ -116,7 +117,7 @@ fn as_json((reviewed, diff): (&Reviewed, &Option<String>)) -> Value {
         Judged::Refused(reason) => ("refused", Some(reason)),
     };
     json!({
-        "path": change.path,
+        "path": encode(&change.path),
         "what": change.word(),
         "obstacle": change.obstacle.map(|obstacle| obstacle.to_string()),
         "conflict": change.obstacle.is_some_and(Obstacle::is_conflict),
@@ -170,8 +171,10 @@ pub(super) fn choice(
     (is_plan, json): (bool, bool),
 ) {
     if json {
-        let steps: Vec<Value> =
-            chosen.iter().map(|change| json!({ "path": change.path, "what": change.word() })).collect();
+        let steps: Vec<Value> = chosen
+            .iter()
+            .map(|change| json!({ "path": encode(&change.path), "what": change.word() }))
+            .collect();
         page.json(&json!({ "steps": steps, "left": left_json(left) }));
         return;
     }
@@ -198,7 +201,7 @@ pub(super) fn choice(
 }
 
 fn left_json(left: &BTreeMap<PathBuf, Left>) -> Vec<Value> {
-    left.iter().map(|(path, left)| json!({ "path": path, "why": left.to_string() })).collect()
+    left.iter().map(|(path, left)| json!({ "path": encode(path), "why": left.to_string() })).collect()
 }
 
 /// Shows what a commit did.
@@ -218,7 +221,7 @@ pub(super) fn committed(
             Committed::Nothing(report) | Committed::Unfinished(report) => (0, stopped(report)),
         };
         let stopped: Vec<Value> =
-            stopped.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
+            stopped.iter().map(|(path, why)| json!({ "path": encode(path), "why": why })).collect();
         page.json(&json!({
             "committed": count,
             "stopped": stopped,

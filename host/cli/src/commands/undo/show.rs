@@ -1,6 +1,6 @@
 //! Shows records of changes, plans and reports.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use portcullis_bootstrap::changes::StoredChanges;
@@ -9,6 +9,7 @@ use portcullis_changes::plan::Step;
 use portcullis_changes::undo::Report;
 use portcullis_changes::{Change, Point, PointKind, State};
 use portcullis_command_line::output::{Cell, Page, Tint, cell, tinted};
+use portcullis_decision::path_text::encode;
 use portcullis_text::{escape_subject, utc};
 use serde_json::{Value, json};
 
@@ -65,7 +66,7 @@ pub(super) fn history(
             points.iter().map(|(point, changes, diffs)| as_json(point, changes, diffs)).collect();
         page.json(&json!({
             "session": stored.about.id,
-            "project": project,
+            "project": encode(project),
             "damagedLines": history.damaged,
             "points": points,
         }));
@@ -95,7 +96,10 @@ pub(super) fn history(
 }
 
 fn as_json(point: &Point, changes: &[Change], diffs: &[Option<String>]) -> Value {
-    let change = |(change, diff): (&Change, &Option<String>)| json!({ "path": change.path, "what": what(change), "from": change.from, "diff": diff });
+    let change = |(change, diff): (&Change, &Option<String>)| {
+        let from = change.from.as_deref().map(encode);
+        json!({ "path": encode(&change.path), "what": what(change), "from": from, "diff": diff })
+    };
     json!({
         "name": point.name,
         "kind": if point.kind == PointKind::Turn { "turn" } else { "call" },
@@ -134,7 +138,7 @@ pub(super) fn steps(
     if json {
         let step = |step: &Step| {
             let [what, _, note] = told_step(&stored.about.project, step);
-            json!({ "path": step.path, "what": what, "note": note })
+            json!({ "path": encode(&step.path), "what": what, "note": note })
         };
         let steps: Vec<_> = steps.iter().map(step).collect();
         page.json(&json!({ "steps": steps, "interrupted": is_put_back }));
@@ -151,16 +155,19 @@ pub(super) fn steps(
 /// Shows what was done.
 pub(super) fn report(page: &mut Page, stored: &StoredChanges, report: &Report, json: bool) {
     if json {
-        let left = report
-            .left
+        let paths = |paths: &[PathBuf]| paths.iter().map(|path| encode(path)).collect::<Vec<_>>();
+        let left = report.left.iter().map(|(path, why, beside)| {
+            json!({ "path": encode(path), "why": why.to_string(), "former": beside.as_deref().map(encode) })
+        });
+        let failed = report
+            .failed
             .iter()
-            .map(|(path, why, beside)| json!({ "path": path, "why": why.to_string(), "former": beside }));
-        let failed =
-            report.failed.iter().map(|(path, error)| json!({ "path": path, "error": error.to_string() }));
-        let lost = report.lost.iter().map(|(path, why)| json!({ "path": path, "why": why.to_string() }));
+            .map(|(path, error)| json!({ "path": encode(path), "error": error.to_string() }));
+        let lost =
+            report.lost.iter().map(|(path, why)| json!({ "path": encode(path), "why": why.to_string() }));
         page.json(&json!({
-            "done": report.done,
-            "merged": report.merged,
+            "done": paths(&report.done),
+            "merged": paths(&report.merged),
             "left": left.collect::<Vec<_>>(),
             "failed": failed.collect::<Vec<_>>(),
             "notKept": lost.collect::<Vec<_>>(),
