@@ -13,6 +13,7 @@ mod step;
 mod stuck;
 mod version;
 
+pub(crate) use status::are_alike;
 pub use step::{Act, Step, Why, World};
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,8 +23,6 @@ use std::path::{Path, PathBuf};
 
 use by_file::{by_file, not_kept};
 use closed::Through;
-
-pub(crate) use status::are_alike;
 use status::{has_status_between, with_later_status};
 use stuck::Stuck;
 use version::{Back, Origin, Present, Recorded, Version, beside, is_same_version, passed};
@@ -50,6 +49,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
         edited: HashSet::new(),
         not_kept: not_kept(history, start),
         back: Vec::new(),
+        unmoved: HashSet::new(),
         stuck: Vec::new(),
         steps: Vec::new(),
     };
@@ -103,6 +103,8 @@ struct Planner<'a> {
     not_kept: HashMap<FileId, (Lost, &'a Path)>,
     /// Moves that are taken back: the name before that, the name after that, and whether the two change places.
     back: Vec<(PathBuf, PathBuf, bool)>,
+    /// The files whose moves are not taken back.
+    unmoved: HashSet<FileId>,
     /// Moves that are not taken back, the newest first, by the names before the moves that are.
     stuck: Vec<Stuck>,
     steps: Vec<Step>,
@@ -167,6 +169,12 @@ impl Planner<'_> {
             return Ok(());
         }
         let version = self.look(path)?;
+        // A file that a step gives back here, and whose former name is not free, has no other place.
+        let is_unmoved = version.state.id().is_some_and(|id| self.unmoved.contains(&id));
+        let is_to_go = states.last().is_some_and(|oldest| oldest.was.id() != version.state.id());
+        if matches!(version.origin, Origin::Recorded(_)) && is_unmoved && is_to_go {
+            return Ok(());
+        }
         let is_ours = version.origin != Origin::Disk;
         let on_disk = if is_ours { version.on_disk.clone() } else { Some(version.state.clone()) };
         let found = version.state.clone();

@@ -101,6 +101,7 @@ impl Planner<'_> {
         };
         if let Some(why) = why {
             self.steps.push(Step::new(to.clone(), None, Act::Leave { why, beside: None }));
+            self.unmoved.extend(what.id());
             self.stick(names, is_exchange);
             return Ok(());
         }

@@ -257,3 +257,18 @@ fn files_of_one_size_and_time_are_told_apart() {
     let doing = |(kind, one, two, is_user)| Doing { kind, one, two, is_user, ends_call: true };
     keeps_what_was_there(&actions.map(doing)).expect("nothing is lost");
 }
+
+/// The agent moves a file over another that it has moved itself, and removes the directory; the user takes its name.
+#[test]
+fn a_file_that_was_replaced_by_a_moved_one_is_kept() {
+    let actions = [
+        (0, 8, 0, true),
+        (7, 7, 5, false),
+        (7, 4, 5, false),
+        (7, 5, 7, false),
+        (5, 6, 0, false),
+        (0, 6, 0, true),
+    ];
+    let doing = |(kind, one, two, is_user)| Doing { kind, one, two, is_user, ends_call: false };
+    keeps_what_was_there(&actions.map(doing)).expect("nothing is lost");
+}

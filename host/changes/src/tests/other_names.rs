@@ -23,7 +23,7 @@ const AT_ONCE: usize = 8;
 /// One of this number of cases is in a normal run.
 const SAMPLE: usize = 11;
 
-/// What programs do may fail, as when a name is gone.
+/// Ignores an error: an earlier call or the user may have removed the name.
 fn done<T, E>(_may_fail: Result<T, E>) {}
 
 fn replace(session: &Session, name: &str, line: &str) {
@@ -123,7 +123,7 @@ const SECOND: [Call; 12] = [
     ("nothing", |_| {}),
 ];
 
-/// What is to be found of whom.
+/// The kinds of changes of the user that the project still has, and the names of files with changes of the agent.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Marks {
     user: Vec<&'static str>,

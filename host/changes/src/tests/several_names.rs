@@ -459,7 +459,7 @@ fn a_file_that_its_owner_cannot_write_or_read_comes_back() {
     });
 }
 
-/// A name of a file is moved over another file, and a step back by its other name has reached what was before that.
+/// The agent moves one of two hard links over another file, and changes the mode by the other link.
 #[test]
 fn a_file_that_another_name_replaced_comes_back() {
     let mut session = linked(LINES);

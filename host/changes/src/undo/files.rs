@@ -28,6 +28,14 @@ pub(super) enum Filled {
     WithoutAttributes,
 }
 
+/// What became of a name of a file with several names, into which edits were merged.
+enum Merged {
+    /// It is a name of that file again.
+    Linked,
+    /// It becomes a file of its own. The reason is reported if the other names keep what calls have written.
+    Separate(Option<Why>),
+}
+
 impl Undoer<'_> {
     pub(super) fn restore_file(
         &mut self,
@@ -63,24 +71,10 @@ impl Undoer<'_> {
             }
         }
         let mut why = None;
-        if let Some(text) = text
-            && was.links > 1
-        {
-            if let Some(other) = self.merged_name(was, path, text)? {
-                self.link_again(spot, (path, &other), (was, true, None), now)?;
-                let is_of_other = |name: &Path, why: Why| why == Why::OtherNamesKeep && name == other;
-                self.report.left.retain(|(name, why, _)| !is_of_other(name, *why));
-                return Ok(());
-            }
-            if let Some(other) = self.search(was.id, path) {
-                let twin = disk::look_at(&other)?;
-                if self.can_be_linked(path, (&other, &twin), was)? && self.is_of_call(&other, &twin)? {
-                    self.link_again(spot, (path, &other), (was, false, Some(text)), now)?;
-                    self.note_content(was, path, Some(text));
-                    return Ok(());
-                }
-                let key = |file: &FileState| (file.size, file.modified, file.mode);
-                why = (twin.file().map(key) != Some(key(was))).then_some(Why::OtherNamesKeep);
+        if let Some(text) = text.filter(|_| was.links > 1) {
+            match self.link_merged(spot, path, (was, now), text)? {
+                Merged::Linked => return Ok(()),
+                Merged::Separate(kept) => why = kept,
             }
         }
         if let (None, Some(other)) = (text, self.other_name(was, path)) {
@@ -112,6 +106,32 @@ impl Undoer<'_> {
         self.report.left.extend(why.map(|why| (path.to_owned(), why, None)));
         self.note_content(was, path, text);
         Ok(())
+    }
+
+    /// Makes a path another name of its file again, with later edits merged into all of them, unless the user has changed
+    /// the file by another name.
+    fn link_merged(
+        &mut self,
+        spot: &Spot,
+        path: &Path,
+        (was, now): (&FileState, &State),
+        text: &[u8],
+    ) -> Result<Merged, Stop> {
+        if let Some(other) = self.merged_name(was, path, text)? {
+            self.link_again(spot, (path, &other), (was, true, None), now)?;
+            self.report.left.retain(|(name, why, _)| *why != Why::OtherNamesKeep || *name != other);
+            return Ok(Merged::Linked);
+        }
+        let Some(other) = self.search(was.id, path) else { return Ok(Merged::Separate(None)) };
+        let twin = disk::look_at(&other)?;
+        if self.can_be_linked(path, (&other, &twin), was)? && self.is_of_call(&other, &twin)? {
+            self.link_again(spot, (path, &other), (was, false, Some(text)), now)?;
+            self.note_content(was, path, Some(text));
+            return Ok(Merged::Linked);
+        }
+        let key = |file: &FileState| (file.size, file.modified, file.mode);
+        let is_changed = twin.file().map(key) != Some(key(was));
+        Ok(Merged::Separate(is_changed.then_some(Why::OtherNamesKeep)))
     }
 
     /// Returns another name that a file was given back under, if the same text was merged there.
