@@ -1,6 +1,7 @@
 //! The history in a journal: its entries, its turns and calls, and the state of each path at the end of its last call.
 
 mod files;
+mod left_before;
 mod open;
 pub(crate) mod points;
 mod traces;
@@ -9,8 +10,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use files::{complete, known_links};
+use left_before::{Known, has_several_names};
 use open::Open;
-use traces::{Left, SoFar, Traces, state_in};
+use traces::{Left, SoFar, Traces, state_in, state_left};
 
 use crate::paths::moved;
 use crate::record::{CallKey, Record};
@@ -80,32 +82,10 @@ impl History {
                     let traces = names.entry(was.path.clone()).or_default();
                     // By another name, the call itself has changed the file since it was left.
                     let is_first = was.state.file().is_none_or(|file| changing.insert((*call, file.id)));
-                    // The user may have moved another file there.
-                    let by_path =
-                        traces.left.and_then(|left| state_left(&entries, left)).and_then(State::file);
-                    let of_file = was
-                        .state
-                        .file()
-                        .filter(|file| {
-                            traces.left.is_none() || by_path.is_some_and(|left| left.id == file.id)
-                        })
-                        .and_then(|file| files_left.get(&file.id));
-                    let mut left = Left::newer(traces.left, of_file.copied());
-                    if let Some(now) = was.state.file()
-                        && let Some((at, of)) = found.insert(now.id, (position, *call))
-                        && of != *call
-                        && let Some(Record::Ended { at: end, .. }) =
-                            ended.get(&of).and_then(|end| entries.get(*end))
-                        && let Some(then) = state_in(&entries, at).and_then(State::file)
-                    {
-                        // What that call has written by a name that it removed is not the user's.
-                        left = match is_of_call(now, then, *end) {
-                            true => {
-                                left.filter(|left| !left.is_before(at) || !is_of(&entries, *left, now.id))
-                            }
-                            false => Left::newer(left, Some(Left::Found(at))),
-                        };
-                    }
+                    let former = was.state.file().and_then(|file| found.insert(file.id, (position, *call)));
+                    let former = former.filter(|(_, of)| of != call);
+                    let known = Known { entries: &entries, files_left: &files_left, ended: &ended };
+                    let left = known.left_before(traces.left, &was.state, former);
                     if let Some(left) = left.filter(|_| is_first && !traces.is_open(&ended)) {
                         left_before.insert(position, left);
                     }
@@ -115,14 +95,15 @@ impl History {
                         traces.note(*call, position, &ended);
                     }
                 }
-                Record::Moved { call, from, to, exchange, .. } if !fails(&entries, position, *call) => {
+                Record::Moved { call, from, to, what, exchange } if !fails(&entries, position, *call) => {
                     moved(&mut names, from, to, *exchange);
                     let left = |left| Traces { left: Some(left), ..Traces::default() };
                     if !exchange {
                         names.insert(from.clone(), left(Left::Nothing));
                     }
                     // A move does not change the file, so the state that calls left moves along.
-                    names.entry(to.clone()).or_insert_with(|| left(Left::Moved(position)));
+                    let of_file = what.id().and_then(|id| files_left.get(&id)).copied();
+                    names.entry(to.clone()).or_insert_with(|| left(of_file.unwrap_or(Left::Moved(position))));
                 }
                 Record::Left { call, names: left } => {
                     for (number, named) in left.iter().enumerate() {
@@ -201,14 +182,19 @@ impl History {
         if traces.is_open(&self.ended) {
             return traces.so_far.and_then(|so_far| self.so_far(so_far)).unwrap_or(Expected::Anything);
         }
-        let of_file = traces.left.and_then(|left| self.files_left.get(&self.state(left)?.file()?.id));
+        let by_path = traces.left.and_then(|left| self.state(left));
+        let of_file = by_path
+            .and_then(|state| self.files_left.get(&state.file()?.id))
+            .filter(|other| has_several_names([by_path, self.state(**other)]));
         let left = Left::newer(traces.left, of_file.copied());
         let Some((left, state)) = left.zip(left.and_then(|left| self.state(left))) else {
             return Expected::Nothing;
         };
         if let Some((at, call)) = state.file().and_then(|file| self.found.get(&file.id))
             && left.is_before(*at)
-            && let Some(State::File(found)) = state_in(&self.entries, *at)
+            && let Some(found) = state_in(&self.entries, *at)
+            && has_several_names([Some(state), Some(found)])
+            && let State::File(found) = found
             && let Some(Record::Ended { at: end, .. }) =
                 self.ended.get(call).and_then(|end| self.entries.get(*end))
         {
@@ -259,7 +245,8 @@ impl History {
         calls.max()
     }
 
-    fn end_of(&self, call: CallKey) -> (i64, u32) {
+    /// Returns when a call ended: seconds and nanoseconds.
+    pub(crate) fn end_of(&self, call: CallKey) -> (i64, u32) {
         match self.ended.get(&call).and_then(|end| self.entries.get(*end)) {
             Some(Record::Ended { at, .. }) => since_1970(*at),
             // A call that did not end may have changed it until the journal ends.
@@ -358,27 +345,6 @@ impl History {
             open.note(entry, position);
         }
         open.0.map(|(call, start, _)| (call, start))
-    }
-}
-
-/// Returns true if a state that a call has left is of this file.
-fn is_of(entries: &[Record], left: Left, file: FileId) -> bool {
-    state_left(entries, left).and_then(State::id) == Some(file)
-}
-
-/// Returns a state that a call has left.
-fn state_left(entries: &[Record], left: Left) -> Option<&State> {
-    match left {
-        Left::Nothing => Some(&State::Absent),
-        Left::Found(position) => state_in(entries, position),
-        Left::Moved(position) => match entries.get(position) {
-            Some(Record::Moved { what, .. }) => Some(what),
-            _ => None,
-        },
-        Left::Named(position, number) => match entries.get(position) {
-            Some(Record::Left { names, .. }) => names.get(number).map(|named| &named.state),
-            _ => None,
-        },
     }
 }
 

@@ -5,6 +5,7 @@
 //! that is possible without a conflict, and otherwise the former version is put beside the present one.
 
 mod by_file;
+mod changed_since;
 mod closed;
 mod moves;
 mod other_names;
@@ -23,18 +24,16 @@ use std::path::{Path, PathBuf};
 
 use by_file::{by_file, not_kept};
 use closed::Through;
-use status::{has_status_between, with_later_status};
-use stuck::Stuck;
-use version::{Back, Origin, Present, Recorded, Version, beside, is_same_version, passed};
+use moves::RecordedMove;
+use status::with_later_status;
+use stuck::{Names, StuckMoves};
+use version::{Back, Origin, Present, Recorded, Version, beside, is_other_file, is_same_version, passed};
 
-use crate::history::{Expected, History, is_of_call};
+use crate::history::History;
 use crate::paths::{is_below, renamed};
 use crate::record::Record;
 use crate::state::{Content, DirectoryState, FileId, FileState, Lost, State};
 use crate::touched::fails;
-
-/// The seconds within which the commands of a killed session have ended.
-const KILLED_WITHIN: i64 = 2;
 
 /// Plans to take back all entries from `start` on.
 ///
@@ -50,7 +49,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
         not_kept: not_kept(history, start),
         back: Vec::new(),
         unmoved: HashSet::new(),
-        stuck: Vec::new(),
+        stuck: StuckMoves::default(),
         steps: Vec::new(),
     };
     let mut pending = Pending::new();
@@ -65,7 +64,9 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
                     continue;
                 }
                 planner.restore(std::mem::take(&mut pending))?;
-                planner.move_back_or_leave((from, to), what, *exchange)?;
+                let ended = history.end_of(*call);
+                let names = Names { from, to, exchange: *exchange };
+                planner.move_back_or_leave(RecordedMove { names, what, ended })?;
             }
             Record::Before { .. }
             | Record::Turn { .. }
@@ -105,8 +106,8 @@ struct Planner<'a> {
     back: Vec<(PathBuf, PathBuf, bool)>,
     /// The files whose moves are not taken back.
     unmoved: HashSet<FileId>,
-    /// Moves that are not taken back, the newest first, by the names before the moves that are.
-    stuck: Vec<Stuck>,
+    /// Moves that are not taken back.
+    stuck: StuckMoves,
     steps: Vec<Step>,
 }
 
@@ -145,10 +146,29 @@ impl Planner<'_> {
     }
 
     fn restore_one(&mut self, name: &Path, states: &[Recorded<'_>]) -> io::Result<()> {
-        let Present { path, is_replaced } = self.present(name);
-        match self.restore_present((&path, is_replaced), states) {
+        let present = self.stuck.present(name);
+        // What a call made under this name, and moved on, is not what had the name before.
+        if !present.is_replaced
+            && present.path != self.stuck.slot(name).path
+            && let Some(made) = states.iter().position(|recorded| recorded.was.is_absent())
+            && let Some((of_it, older)) = states.split_at_checked(made + 1)
+        {
+            self.restore_or_leave(name, &present, of_it)?;
+            self.stuck.forget(name);
+            return if older.is_empty() { Ok(()) } else { self.restore_one(name, older) };
+        }
+        self.restore_or_leave(name, &present, states)
+    }
+
+    fn restore_or_leave(
+        &mut self,
+        name: &Path,
+        present: &Present,
+        states: &[Recorded<'_>],
+    ) -> io::Result<()> {
+        match self.restore_present(name, present, states) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                self.leave(&path, Why::Closed, Vec::new());
+                self.leave(&present.path, Why::Closed, Vec::new());
                 Ok(())
             }
             restored => restored,
@@ -157,23 +177,20 @@ impl Planner<'_> {
 
     fn restore_present(
         &mut self,
-        (path, is_replaced): (&Path, bool),
+        name: &Path,
+        Present { path, is_replaced }: &Present,
         states: &[Recorded<'_>],
     ) -> io::Result<()> {
         // What was moved there stays there.
-        if is_replaced && self.is_of_stuck(path) {
-            let formers = self.formers(path, states)?;
-            if !formers.is_empty() {
-                self.leave(path, Why::Occupied, formers);
-            }
-            return Ok(());
+        if *is_replaced && self.stuck.is_place(path) {
+            return self.leave_occupied(path, states);
         }
         let version = self.look(path)?;
         // A file that a step gives back here, and whose former name is not free, has no other place.
         let is_unmoved = version.state.id().is_some_and(|id| self.unmoved.contains(&id));
         let is_to_go = states.last().is_some_and(|oldest| oldest.was.id() != version.state.id());
         if matches!(version.origin, Origin::Recorded(_)) && is_unmoved && is_to_go {
-            return Ok(());
+            return self.leave_occupied(&self.stuck.slot(name).path, states);
         }
         let is_ours = version.origin != Origin::Disk;
         let on_disk = if is_ours { version.on_disk.clone() } else { Some(version.state.clone()) };
@@ -187,8 +204,15 @@ impl Planner<'_> {
         let mut is_replaced = false;
         if let Some(act) = act {
             if let Some(why) = self.without_directory(path, &reached.state)? {
-                self.leave(path, why, beside(&reached.state).into_iter().collect());
-                if let Some((why, formers)) = conflict {
+                // Merged edits are in no file of their own.
+                let is_merged = reached.text.is_some();
+                let formers = if is_merged {
+                    self.formers(path, states)?
+                } else {
+                    beside(&reached.state).into_iter().collect()
+                };
+                self.leave(path, why, formers);
+                if let Some((why, formers)) = conflict.filter(|_| !is_merged) {
                     self.leave(path, why, formers);
                 }
                 return Ok(());
@@ -287,6 +311,15 @@ impl Planner<'_> {
             let act = Act::Leave { why, beside };
             self.steps.push(Step::new(path.to_owned(), None, act));
         }
+    }
+
+    /// Leaves a name to another file, with former versions beside it if there are any.
+    fn leave_occupied(&mut self, path: &Path, states: &[Recorded<'_>]) -> io::Result<()> {
+        let formers = self.formers(path, states)?;
+        if !formers.is_empty() {
+            self.leave(path, Why::Occupied, formers);
+        }
+        Ok(())
     }
 
     /// Returns the versions that are put beside a name which does not go back through `states`: the oldest one, and
@@ -388,7 +421,8 @@ impl Planner<'_> {
         let kept = was.file().filter(|was| matches!(was.content, Content::Kept(_)) || is_same_text(was));
         if version.state.is_absent() {
             // What was removed is not what was there before, so the name is free for that.
-            let is_other = left.is_some_and(|left| discriminant(left) != discriminant(was));
+            let is_other =
+                left.is_some_and(|left| discriminant(left) != discriminant(was) || is_other_file(left, was));
             let is_given_back = is_other && was.lost().is_none();
             return Ok(if is_given_back { Back::To } else { Back::Stays(Why::Removed) });
         }
@@ -426,103 +460,6 @@ impl Planner<'_> {
             (None, Some(file), None) => self.world.kept(file),
             (None, None, _) => Ok(None),
         }
-    }
-
-    /// Returns `Some` if the user or another program made this version: with the state that the session had left
-    /// there before, or `None` if it had left nothing.
-    fn changed_since<'v>(&'v self, version: &'v Version) -> io::Result<Option<Option<&'v State>>> {
-        let left = match version.origin {
-            Origin::Implied => return Ok(None),
-            Origin::Disk => match version.real.as_ref().map(|real| self.history.expected(real)) {
-                Some(Expected::Left(left)) => left,
-                Some(Expected::Between(earlier, to)) => {
-                    return Ok((!self.is_between(version, earlier, to)?).then_some(None));
-                }
-                Some(Expected::Written(left, then, end)) => {
-                    return Ok((!self.is_as_found(version, (then, end))?).then_some(Some(left)));
-                }
-                Some(Expected::Anything) | None => return Ok(self.is_later(version).then_some(None)),
-                Some(Expected::Nothing) => return Ok((!version.state.is_absent()).then_some(None)),
-            },
-            Origin::Recorded(position) => match self.history.left_before(position) {
-                Some(left) => left,
-                // Later edits were merged into what the call itself had made before.
-                None if version.text.is_some() => return Ok(Some(self.history.recorded(position))),
-                None => return Ok(None),
-            },
-            Origin::Removed(position) => {
-                let left = self.history.left_before(position).or_else(|| self.history.recorded(position));
-                let Some(left) = left else { return Ok(None) };
-                left
-            }
-        };
-        Ok((!self.is_as_left(version, left)?).then_some(Some(left)))
-    }
-
-    /// Returns true if a version is the file that a call found, or what that call may have written until it ended.
-    fn is_as_found(&self, version: &Version, (then, end): (&FileState, u64)) -> io::Result<bool> {
-        let (State::File(now), Some(real)) = (&version.state, &version.real) else { return Ok(false) };
-        if self.is_as_left(version, &State::File(then.clone()))? {
-            return Ok(true);
-        }
-        let changed = self.world.changed_at(real)?;
-        Ok(is_of_call(now, then, end) && self.history.last_change(now.id).is_some_and(|last| changed <= last))
-    }
-
-    /// Returns true if a file was changed much later than the journal: a call that did not end has not done that.
-    fn is_later(&self, version: &Version) -> bool {
-        let (seconds, nanoseconds) = self.history.written;
-        version.state.file().is_some_and(|file| file.modified > (seconds + KILLED_WITHIN, nanoseconds))
-    }
-
-    /// Returns true if a step that makes `to` of `earlier` may have stopped at this version.
-    fn is_between(&self, version: &Version, earlier: &State, to: &State) -> io::Result<bool> {
-        let is_directory = |state: &State| matches!(state, State::Directory(_));
-        let (State::File(now), Some(real)) = (&version.state, &version.real) else {
-            return Ok(match &version.state {
-                State::Directory(_) => is_directory(earlier) || is_directory(to),
-                // One kind takes the place of another in two calls of the system, if one of them is a directory.
-                State::Absent => {
-                    [earlier, to].into_iter().any(|state| state.is_absent() || is_directory(state))
-                }
-                now @ (State::File(_) | State::Link { .. } | State::Special { .. }) => {
-                    now == earlier || now == to
-                }
-            });
-        };
-        let is_as = |other: &FileState| (now.size, now.modified) == (other.size, other.modified);
-        if !has_status_between(now, earlier.file(), to.file()) {
-            return Ok(false);
-        }
-        if earlier.file().is_some_and(|earlier| earlier.id == now.id && is_as(earlier)) {
-            return Ok(true);
-        }
-        let Some(to) = to.file() else { return Ok(false) };
-        match to.content {
-            _ if is_as(to) => Ok(true),
-            Content::Kept(_) => self.world.is_beginning(real, now, to),
-            Content::Unread | Content::Lost(_) => Ok(false),
-        }
-    }
-
-    /// Returns true if a version is what a call left.
-    fn is_as_left(&self, version: &Version, left: &State) -> io::Result<bool> {
-        if version.text.is_some() {
-            return Ok(false);
-        }
-        let mut now = version.state.clone();
-        let mut left = left.clone();
-        if let (State::File(file), State::File(left)) = (&mut now, &mut left)
-            && left.digest.is_some()
-        {
-            match &version.real {
-                Some(real) => file.digest = self.world.digest(real, file)?,
-                // Only its times are known.
-                None if !matches!(file.content, Content::Kept(_)) => left.digest = None,
-                None => file.digest = self.world.digest_of_kept(file)?,
-            }
-        }
-        Ok(now.is_still(&left))
     }
 
     /// Returns what will be at a path after the steps so far, and where that comes from.

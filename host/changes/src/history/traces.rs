@@ -149,3 +149,19 @@ pub(super) fn state_in(entries: &[Record], position: usize) -> Option<&State> {
         _ => None,
     }
 }
+
+/// Returns a state that a call has left.
+pub(super) fn state_left(entries: &[Record], left: Left) -> Option<&State> {
+    match left {
+        Left::Nothing => Some(&State::Absent),
+        Left::Found(position) => state_in(entries, position),
+        Left::Moved(position) => match entries.get(position) {
+            Some(Record::Moved { what, .. }) => Some(what),
+            _ => None,
+        },
+        Left::Named(position, number) => match entries.get(position) {
+            Some(Record::Left { names, .. }) => names.get(number).map(|named| &named.state),
+            _ => None,
+        },
+    }
+}

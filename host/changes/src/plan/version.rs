@@ -99,3 +99,8 @@ pub(super) fn passed(version: &Version, states: &[Recorded<'_>]) -> usize {
     };
     states.iter().take_while(is_passed).count()
 }
+
+/// Returns true if both are files, and not the same.
+pub(super) fn is_other_file(left: &State, recorded: &State) -> bool {
+    left.file().zip(recorded.file()).is_some_and(|(left, recorded)| left.id != recorded.id)
+}

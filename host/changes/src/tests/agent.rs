@@ -205,9 +205,24 @@ impl Session {
         self.undo_from(0, false)
     }
 
+    pub(super) fn undo_newest(&self) -> Option<Report> {
+        let newest = history(self.recorder.store()).expect("history").newest()?;
+        Some(self.undo_from(newest, false))
+    }
+
+    /// Takes everything back that is in force.
+    pub(super) fn undo_in_force(&self) -> Option<Report> {
+        let first = history(self.recorder.store()).expect("history").in_force_since(0)?;
+        Some(self.undo_from(first, false))
+    }
+
     pub(super) fn redo(&self) -> Report {
-        let last = history(self.recorder.store()).expect("history").redoable().expect("something to redo");
-        self.undo_from(last, true)
+        self.redo_if_possible().expect("something to redo")
+    }
+
+    pub(super) fn redo_if_possible(&self) -> Option<Report> {
+        let last = history(self.recorder.store()).expect("history").redoable()?;
+        Some(self.undo_from(last, true))
     }
 
     pub(super) fn recover(&self) -> bool {

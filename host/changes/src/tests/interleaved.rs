@@ -14,6 +14,7 @@ use proptest::test_runner::{Config, TestCaseResult, TestRunner};
 
 use super::agent::Session;
 use super::tree::{contents, tree};
+use crate::undo::Report;
 
 /// The rounds of a normal run.
 const ROUNDS: u32 = 120;
@@ -57,7 +58,8 @@ fn agent(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) 
     };
 }
 
-fn user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
+/// Does something of the user's. Returns no word, because the user may remove it again.
+fn user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) -> Option<String> {
     let other = two;
     let (one, two) = (session.at(NAMES[one]), session.at(NAMES[two]));
     next_tick(session);
@@ -72,25 +74,26 @@ fn user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
         10 => fs::remove_dir(&one),
         _ => symlink(NAMES[other], &one),
     };
+    None
 }
 
 /// Does something of the user's that takes nothing away: makes what is not there, adds to what is there, and removes
-/// directories that are empty.
-fn careful_user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) {
+/// directories that are empty. Returns the word that was written.
+fn careful_user(session: &Session, Doing { kind, one, two, .. }: Doing, number: usize) -> Option<String> {
     let (other, one) = (two, session.at(NAMES[one]));
     next_tick(session);
-    let text = format!("user-{number}-token\n");
+    let token = format!("user-{number}-token");
+    let text = format!("{token}\n");
     let make = || OpenOptions::new().create_new(true).write(true).open(&one)?.write_all(text.as_bytes());
-    let _may_fail = match kind {
-        0..=4 => make(),
-        5 | 6 if one.is_symlink() => Ok(()),
-        5 | 6 => {
-            OpenOptions::new().append(true).open(&one).and_then(|mut file| file.write_all(text.as_bytes()))
-        }
-        7 => symlink(NAMES[other], &one),
-        8 | 9 => fs::create_dir(&one),
-        _ => fs::remove_dir(&one),
+    let append = || OpenOptions::new().append(true).open(&one)?.write_all(text.as_bytes());
+    let (is_written, done) = match kind {
+        0..=4 => (true, make()),
+        5 | 6 if !one.is_symlink() => (true, append()),
+        5..=7 => (false, symlink(NAMES[other], &one)),
+        8 | 9 => (false, fs::create_dir(&one)),
+        _ => (false, fs::remove_dir(&one)),
     };
+    done.ok().filter(|()| is_written).map(|()| token)
 }
 
 /// Returns the words of the user that are somewhere in the project.
@@ -194,15 +197,20 @@ fn files_with_several_names_come_back() {
     });
 }
 
-/// Runs calls of the agent in a new project, with actions of the user between them.
-fn interleaved(actions: &[Doing], user: fn(&Session, Doing, usize)) -> Session {
+/// Runs calls of the agent in a new project, with actions of the user between them. Returns the words that were written
+/// for good.
+fn interleaved(
+    actions: &[Doing],
+    user: fn(&Session, Doing, usize) -> Option<String>,
+) -> (Session, Vec<String>) {
     let mut session = Session::new();
+    let mut written = Vec::new();
     prepare(&session);
     for (number, action) in actions.iter().enumerate() {
         if action.is_user {
             // The user acts between calls: a change during a call counts as the call's.
             session.end();
-            user(&session, *action, number);
+            written.extend(user(&session, *action, number));
         } else {
             // Without links: a copy or hard link of the user's file is the agent's, and undo removes it even if the
             // file has gone.
@@ -210,39 +218,69 @@ fn interleaved(actions: &[Doing], user: fn(&Session, Doing, usize)) -> Session {
         }
     }
     session.end();
-    session
+    (session, written)
 }
 
-#[test]
-fn no_byte_of_the_user_is_lost() {
-    holds(true, 30, |actions| {
-        let session = interleaved(&actions, user);
-        let before = tokens(&contents(&session.project()));
-        let report = session.undo();
+/// Checks that undo loses nothing that the user wrote and that was still there; nor does redo, nor a second undo.
+fn loses_no_byte(actions: &[Doing]) -> TestCaseResult {
+    let (session, _) = interleaved(actions, user);
+    let before = tokens(&contents(&session.project()));
+    let steps: [fn(&Session) -> Option<Report>; 3] =
+        [|session| Some(session.undo()), Session::redo_if_possible, |session| Some(session.undo())];
+    for step in steps {
+        let Some(report) = step(&session) else { break };
         let after = tokens(&contents(&session.project()));
         for token in &before {
             prop_assert!(after.contains(token), "{} is lost: {:?}", token, report);
         }
         prop_assert!(report.failed.is_empty(), "{:?}", report);
-        Ok(())
-    });
+    }
+    Ok(())
 }
 
-/// Checks that undo loses no file that the project had before the agent: it is at its path or beside it, unless the user
-/// has removed it.
+#[test]
+fn no_byte_of_the_user_is_lost() {
+    holds(true, 30, |actions| loses_no_byte(&actions));
+}
+
+/// The words of the files that a project has before the agent.
+const FIRST: [&str; 4] = ["first a", "first b", "first d/a", "first e/a"];
+
+/// Checks that undo loses nothing that the user had before the agent, or wrote since: it is at its path or beside it.
 fn keeps_what_was_there(actions: &[Doing]) -> TestCaseResult {
-    let session = interleaved(actions, careful_user);
-    let of_user = tokens(&contents(&session.project()));
+    let (session, written) = interleaved(actions, careful_user);
     let report = session.undo();
     let after = contents(&session.project());
-    for first in ["first a", "first b", "first d/a", "first e/a"].into_iter().map(str::to_owned) {
-        prop_assert!(after.contains(&first), "`{}` is lost: {:?}", first, report);
-    }
-    for token in of_user {
-        prop_assert!(after.contains(&token), "{} is lost: {:?}", token, report);
+    for token in written.iter().map(String::as_str).chain(FIRST) {
+        prop_assert!(after.contains(token), "`{}` is lost: {:?}", token, report);
     }
     prop_assert!(report.failed.is_empty(), "{:?}", report);
     Ok(())
+}
+
+/// The same if the user takes back and gives back calls in between.
+fn keeps_what_was_there_with_undo_in_between(actions: &[Doing]) -> TestCaseResult {
+    fn undoing(session: &Session, action: Doing, number: usize) -> Option<String> {
+        match action.kind {
+            7 => drop(session.undo_newest()),
+            8 => drop(session.redo_if_possible()),
+            9 => drop(session.undo_in_force()),
+            _ => return careful_user(session, action, number),
+        }
+        None
+    }
+    let (session, written) = interleaved(actions, undoing);
+    let report = session.undo_in_force();
+    let after = contents(&session.project());
+    for token in written.iter().map(String::as_str).chain(FIRST) {
+        prop_assert!(after.contains(token), "`{}` is lost: {:?}", token, report);
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_is_lost_with_undo_in_between() {
+    holds(true, 30, |actions| keeps_what_was_there_with_undo_in_between(&actions));
 }
 
 #[test]
@@ -250,25 +288,118 @@ fn nothing_that_was_there_is_lost() {
     holds(true, 30, |actions| keeps_what_was_there(&actions));
 }
 
+/// Returns an action of each kind, name and second name, of the user or the agent.
+fn doings(actions: &[(u8, usize, usize, bool)], ends_call: bool) -> Vec<Doing> {
+    let doing = |(kind, one, two, is_user): &(u8, usize, usize, bool)| Doing {
+        kind: *kind,
+        one: *one,
+        two: *two,
+        is_user: *is_user,
+        ends_call,
+    };
+    actions.iter().map(doing).collect()
+}
+
+/// Sessions that lost something of the user once.
+#[test]
+fn bytes_of_the_user_are_kept() {
+    let sessions: [&[_]; 5] = [
+        // The agent moves a file of the user away in a way that needs no record of the move, and makes another in its place,
+        // which the user removes.
+        &[(0, 1, 0, true), (9, 1, 0, false), (7, 1, 0, false), (0, 1, 0, false), (9, 1, 0, true)],
+        // A file of the user gets the name of one that the agent made; calls find it by both names.
+        &[(0, 5, 0, false), (0, 7, 0, true), (9, 7, 0, false), (7, 7, 5, true), (9, 5, 0, false)],
+        // The same, and the agent writes it by the second name.
+        &[
+            (0, 8, 0, true),
+            (0, 4, 0, false),
+            (0, 0, 0, true),
+            (6, 8, 0, false),
+            (7, 8, 4, true),
+            (2, 4, 0, false),
+        ],
+        // The user moves a file away, writes it, and moves it back; a call finds it meanwhile.
+        &[(9, 1, 0, false), (7, 1, 5, true), (0, 5, 0, true), (9, 5, 0, false), (7, 5, 1, true)],
+        // The user takes a move back before the agent moves the file again.
+        &[
+            (0, 0, 0, false),
+            (0, 0, 0, true),
+            (8, 0, 1, false),
+            (7, 1, 0, true),
+            (7, 3, 8, false),
+            (8, 0, 6, false),
+        ],
+    ];
+    for actions in sessions {
+        loses_no_byte(&doings(actions, false)).expect("nothing is lost");
+    }
+}
+
+/// Sessions that lost a file of the project once.
+#[test]
+fn files_of_the_project_are_kept() {
+    let sessions: [&[_]; 7] = [
+        // The agent moves a directory that it has made in the place of a file, and the user takes the name.
+        &[
+            (4, 7, 0, false),
+            (0, 0, 0, true),
+            (7, 1, 0, false),
+            (6, 7, 0, false),
+            (7, 7, 1, false),
+            (0, 7, 0, true),
+        ],
+        // The agent removes a file that the user has edited, and the user removes the directory, or takes its name.
+        &[(3, 7, 0, false), (5, 7, 0, true), (4, 7, 0, false), (10, 6, 0, true)],
+        &[(9, 7, 0, false), (5, 7, 0, true), (4, 7, 0, false), (10, 6, 0, true)],
+        &[(9, 4, 0, false), (5, 4, 0, true), (5, 3, 0, false), (0, 3, 0, true)],
+        // Two directories are exchanged, and the user removes one of them.
+        &[(4, 4, 0, false), (8, 3, 6, false), (0, 4, 0, false), (10, 6, 0, true)],
+        // The agent moves a file over another that it has moved itself, and removes the directory; the user takes its
+        // name.
+        &[
+            (0, 8, 0, true),
+            (7, 7, 5, false),
+            (7, 4, 5, false),
+            (7, 5, 7, false),
+            (5, 6, 0, false),
+            (0, 6, 0, true),
+        ],
+        // A file is exchanged and removed; the user's file that takes its name is moved on.
+        &[
+            (8, 7, 3, false),
+            (4, 3, 0, false),
+            (0, 3, 0, true),
+            (7, 3, 0, false),
+            (0, 0, 0, false),
+            (0, 3, 0, true),
+        ],
+    ];
+    for actions in sessions {
+        keeps_what_was_there(&doings(actions, false)).expect("nothing is lost");
+    }
+}
+
+/// The agent moves two files on and another in their place; the user edits one, undoes, redoes, and takes a name.
+#[test]
+fn files_that_were_moved_several_times_are_kept() {
+    let actions = [
+        (7, 0, 1, false),
+        (0, 1, 0, false),
+        (7, 7, 0, false),
+        (0, 0, 0, true),
+        (7, 1, 2, false),
+        (5, 2, 0, true),
+        (0, 3, 0, false),
+        (9, 0, 0, true),
+        (8, 0, 0, true),
+        (0, 1, 0, true),
+    ];
+    keeps_what_was_there_with_undo_in_between(&doings(&actions, false)).expect("nothing is lost");
+}
+
 /// Two files with one size and one time change places, and the user takes the name of one that was removed.
 #[test]
 fn files_of_one_size_and_time_are_told_apart() {
     let actions = [(9, 7, 2, false), (8, 7, 4, false), (3, 7, 3, false), (4, 4, 6, false), (7, 4, 0, true)];
-    let doing = |(kind, one, two, is_user)| Doing { kind, one, two, is_user, ends_call: true };
-    keeps_what_was_there(&actions.map(doing)).expect("nothing is lost");
-}
-
-/// The agent moves a file over another that it has moved itself, and removes the directory; the user takes its name.
-#[test]
-fn a_file_that_was_replaced_by_a_moved_one_is_kept() {
-    let actions = [
-        (0, 8, 0, true),
-        (7, 7, 5, false),
-        (7, 4, 5, false),
-        (7, 5, 7, false),
-        (5, 6, 0, false),
-        (0, 6, 0, true),
-    ];
-    let doing = |(kind, one, two, is_user)| Doing { kind, one, two, is_user, ends_call: false };
-    keeps_what_was_there(&actions.map(doing)).expect("nothing is lost");
+    keeps_what_was_there(&doings(&actions, true)).expect("nothing is lost");
 }
