@@ -119,6 +119,8 @@ struct Walk {
     conflict: Option<(Why, Vec<State>)>,
     /// That oldest state.
     reached: Version,
+    /// Versions of the user between two directories, of which the older one need not be made again.
+    passed_over: Vec<State>,
     /// Whether the user has made merged edits in another file, in the place of the recorded one.
     is_of_other_file: bool,
 }
@@ -195,7 +197,11 @@ impl Planner<'_> {
         let is_ours = version.origin != Origin::Disk;
         let on_disk = if is_ours { version.on_disk.clone() } else { Some(version.state.clone()) };
         let found = version.state.clone();
-        let Walk { act, conflict, mut reached, is_of_other_file } = self.walk_back(path, version, states)?;
+        let Walk { act, conflict, mut reached, passed_over, is_of_other_file } =
+            self.walk_back(path, version, states)?;
+        if !passed_over.is_empty() {
+            self.leave(path, Why::Occupied, passed_over);
+        }
         let act = match act {
             Some(act) if !self.is_same(&found, &reached, is_ours, path)? => Some(act),
             _ => None,
@@ -227,7 +233,7 @@ impl Planner<'_> {
         if matches!(reached.origin, Origin::Recorded(_)) {
             reached.on_disk = on_disk.filter(|_| !has_step);
             if !is_replaced {
-                self.note_version(&found, &reached)?;
+                self.note_version(&found, &mut reached)?;
             }
             self.made.insert(path.to_owned(), reached);
         }
@@ -247,7 +253,13 @@ impl Planner<'_> {
         let mut next = passed(&found, states);
         let mut version = found.clone();
         // A file that the user removed is not made again.
-        let mut walk = Walk { act: None, conflict: None, reached: found, is_of_other_file: false };
+        let mut walk = Walk {
+            act: None,
+            conflict: None,
+            reached: found,
+            passed_over: Vec::new(),
+            is_of_other_file: false,
+        };
         for (number, recorded) in states.iter().enumerate() {
             if number < next {
                 continue;
@@ -292,6 +304,8 @@ impl Planner<'_> {
                         && self.changed_since(&version)?.is_none()
                     {
                         next = number + again;
+                        let between = left.get(..=again).unwrap_or_default();
+                        walk.passed_over.extend(self.formers(path, between)?);
                         continue;
                     }
                     walk.conflict = Some((why, self.formers(path, left)?));
@@ -465,7 +479,7 @@ impl Planner<'_> {
     /// Returns what will be at a path after the steps so far, and where that comes from.
     fn look(&self, path: &Path) -> io::Result<Version> {
         if let Some(made) = self.made.get(path) {
-            return Ok(made.clone());
+            return Ok(self.as_shared(made).clone());
         }
         let implied = Version::of(State::Absent, Origin::Implied);
         let Some(real) = self.real(path) else { return Ok(implied) };

@@ -51,18 +51,26 @@ impl Planner<'_> {
 
     /// Notes the planned version of a file with several names. The other names share it, because a write by one name
     /// changes them all.
-    pub(super) fn note_version(&mut self, found: &State, reached: &Version) -> io::Result<()> {
+    pub(super) fn note_version(&mut self, found: &State, reached: &mut Version) -> io::Result<()> {
         let Some(file) = reached.state.file() else { return Ok(()) };
+        let id = file.id;
         if reached.text.is_some() || self.changed_since(reached)?.is_some() {
-            self.edited.insert(file.id);
+            self.edited.insert(id);
         }
         if let Some(found) = found.file()
-            && found.id == file.id
+            && found.id == id
             && found.links.max(file.links) > 1
         {
-            self.files.insert(file.id, reached.clone());
+            reached.is_shared = true;
+            self.files.insert(id, reached.clone());
         }
         Ok(())
+    }
+
+    /// Returns what the last step by any name of a file makes of a version of it.
+    pub(super) fn as_shared<'v>(&'v self, made: &'v Version) -> &'v Version {
+        let id = made.state.id().filter(|_| made.is_shared);
+        id.and_then(|id| self.files.get(&id)).unwrap_or(made)
     }
 
     /// Returns true if a file on the disk has more names than the session knows of.

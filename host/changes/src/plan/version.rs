@@ -23,11 +23,13 @@ pub(super) struct Version {
     pub(super) text: Option<Vec<u8>>,
     /// What is on the disk, if that is this recorded state already.
     pub(super) on_disk: Option<State>,
+    /// Whether it is a file with several names, which share what happens to it.
+    pub(super) is_shared: bool,
 }
 
 impl Version {
     pub(super) fn of(state: State, origin: Origin) -> Self {
-        Self { state, origin, real: None, text: None, on_disk: None }
+        Self { state, origin, real: None, text: None, on_disk: None, is_shared: false }
     }
 
     pub(super) fn recorded(Recorded { was, position }: Recorded<'_>) -> Self {
