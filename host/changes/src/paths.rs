@@ -6,6 +6,14 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+/// The beginning of the names that an undo gives files for a moment.
+pub(crate) const TEMPORARY: &str = ".portcullis-undo-";
+
+/// Returns true if an undo gives files this name for a moment.
+pub(crate) fn is_temporary(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_bytes().starts_with(TEMPORARY.as_bytes()))
+}
+
 /// Returns the keys of a map at and below `top`.
 pub(crate) fn below<K, T>(map: &BTreeMap<K, T>, top: &Path) -> Vec<K>
 where

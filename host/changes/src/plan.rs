@@ -140,7 +140,7 @@ impl Planner<'_> {
         // Of two names of one file, the older state counts, so it comes last.
         let mut files: Vec<_> = pending.iter().filter(|(_, states)| is_file(states)).collect();
         files.sort_by_key(|(_, states)| std::cmp::Reverse(states.last().map(|oldest| oldest.position)));
-        let by_file = by_file(&files);
+        let by_file = by_file(&pending);
         for (path, states) in files {
             self.restore_one(path, &self.with_other_names(path, states, &by_file))?;
         }

@@ -31,7 +31,7 @@ use crate::disk::{self, Spot, look};
 use crate::history::History;
 use crate::interruption;
 use crate::opened::still_open;
-use crate::paths::renamed_by;
+use crate::paths::{TEMPORARY, renamed_by};
 use crate::plan::{Act, Step, Why, World as _, plan};
 use crate::record::{CallKey, Record};
 use crate::recorder::{Move, Place, Recorder, now};
@@ -483,7 +483,7 @@ impl Undoer<'_> {
         self.temporary += 1;
         // One that was interrupted has left others.
         let CallKey { view, number } = self.call;
-        let name = format!(".portcullis-undo-{view:x}-{number}-{}", self.temporary);
+        let name = format!("{TEMPORARY}{view:x}-{number}-{}", self.temporary);
         self.recorded(spot, path, &name)
     }
 

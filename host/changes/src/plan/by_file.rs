@@ -1,10 +1,12 @@
 //! What the records say of each file, whatever its names.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::Pending;
 use super::version::Recorded;
 use crate::history::History;
+use crate::paths::is_temporary;
 use crate::record::Record;
 use crate::state::{FileId, Lost};
 
@@ -12,10 +14,10 @@ use crate::state::{FileId, Lost};
 pub(super) type ByFile<'p, 'a> = HashMap<FileId, Vec<(&'p Path, Recorded<'a>)>>;
 
 /// Returns the states of files with several names among those of names.
-pub(super) fn by_file<'p, 'a>(names: &[(&'p PathBuf, &Vec<Recorded<'a>>)]) -> ByFile<'p, 'a> {
+pub(super) fn by_file<'p, 'a>(names: &'p Pending<'a>) -> ByFile<'p, 'a> {
     let mut found = ByFile::new();
-    for (path, states) in names {
-        for recorded in *states {
+    for (path, states) in names.iter().filter(|(path, _)| !is_temporary(path)) {
+        for recorded in states {
             let Some(file) = recorded.was.file().filter(|file| file.links > 1) else { continue };
             found.entry(file.id).or_default().push((path.as_path(), *recorded));
         }

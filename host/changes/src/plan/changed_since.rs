@@ -23,7 +23,12 @@ impl Planner<'_> {
                     return Ok((!self.is_between(version, earlier, to)?).then_some(None));
                 }
                 Some(Expected::Written(left, then, end)) => {
-                    return Ok((!self.is_as_found(version, (then, end))?).then_some(Some(left)));
+                    let found = Version::of(State::File(then.clone()), Origin::Disk);
+                    let is_ours = match self.is_as_left(version, &found.state)? {
+                        true => self.is_as_left(&found, left)?,
+                        false => self.is_written(version, then, end)?,
+                    };
+                    return Ok((!is_ours).then_some(Some(left)));
                 }
                 Some(Expected::Anything) | None => return Ok(self.is_later(version).then_some(None)),
                 Some(Expected::Nothing) => return Ok((!version.state.is_absent()).then_some(None)),
@@ -43,12 +48,9 @@ impl Planner<'_> {
         Ok((!self.is_as_left(version, left)?).then_some(Some(left)))
     }
 
-    /// Returns true if a version is the file that a call found, or what that call may have written until it ended.
-    fn is_as_found(&self, version: &Version, (then, end): (&FileState, u64)) -> io::Result<bool> {
+    /// Returns true if a version is what a call that found `then` and ended at `end` may have written.
+    fn is_written(&self, version: &Version, then: &FileState, end: u64) -> io::Result<bool> {
         let (State::File(now), Some(real)) = (&version.state, &version.real) else { return Ok(false) };
-        if self.is_as_left(version, &State::File(then.clone()))? {
-            return Ok(true);
-        }
         let changed = self.world.changed_at(real)?;
         Ok(is_of_call(now, then, end) && self.history.last_change(now.id).is_some_and(|last| changed <= last))
     }

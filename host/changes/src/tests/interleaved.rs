@@ -342,7 +342,12 @@ fn bytes_of_the_user_are_kept() {
 /// Sessions that lost a file of the project once.
 #[test]
 fn files_of_the_project_are_kept() {
-    let sessions: [&[_]; 8] = [
+    let sessions: [&[_]; 11] = [
+        // The same, and the agent writes the file, or both.
+        &[(10, 4, 2, false), (5, 2, 0, true), (4, 2, 0, false), (0, 4, 0, false)],
+        &[(10, 0, 5, false), (5, 0, 0, true), (9, 5, 0, false), (0, 0, 0, false), (4, 5, 0, false)],
+        // The agent links a file, the user edits it, and the agent removes the link.
+        &[(10, 0, 2, false), (5, 2, 0, true), (4, 2, 0, false)],
         // Between two directories of one name there was a file of the user.
         &[(5, 6, 0, false), (0, 6, 0, true), (4, 6, 0, false), (6, 6, 0, false), (0, 7, 0, false)],
         // The agent moves a directory that it has made in the place of a file, and the user takes the name.
