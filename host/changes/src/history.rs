@@ -31,8 +31,8 @@ pub struct History {
     names: BTreeMap<PathBuf, Traces>,
     /// What the last call that ended left of a file, by whichever of its names.
     files_left: HashMap<FileId, Left>,
-    /// The last record of a file before a change, and its call.
-    found: HashMap<FileId, (usize, CallKey)>,
+    /// The last record of a file before a change.
+    found: HashMap<FileId, Found>,
     /// What an undo that runs has made of a file, by whichever of its names.
     files: HashMap<FileId, SoFar>,
     /// How many names each file has that the session knows of.
@@ -52,13 +52,35 @@ pub(crate) enum Expected<'a> {
     Left(&'a State),
     /// An undo was about to make the second of the first, and may have stopped at any point.
     Between(&'a State, &'a State),
-    /// A call left the first state. A later one found the second by another name, which it removed. Until it ended, in
-    /// milliseconds, it may have written the file.
-    Written(&'a State, &'a FileState, u64),
+    /// A later call found the file by another name, which it removed.
+    Written(Written<'a>),
     /// A call that did not end may have left anything.
     Anything,
     /// No call left anything there.
     Nothing,
+}
+
+/// A file that a call may have written by a name that it removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Written<'a> {
+    /// What the calls before it have left.
+    pub(crate) left: &'a State,
+    /// What the call found.
+    pub(crate) found: &'a FileState,
+    /// When the call ended, in milliseconds since 1970.
+    pub(crate) end: u64,
+    /// Whether it was an undo, or the commit of a branch.
+    pub(crate) is_undo: bool,
+}
+
+/// A record of a file before a change.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    /// The position of the record.
+    at: usize,
+    call: CallKey,
+    /// Whether the call is an undo, or the commit of a branch.
+    is_undo: bool,
 }
 
 impl History {
@@ -74,7 +96,7 @@ impl History {
         let mut changing: HashSet<(CallKey, FileId)> = HashSet::new();
         let mut files = HashMap::new();
         let mut files_left: HashMap<FileId, Left> = HashMap::new();
-        let mut found: HashMap<FileId, (usize, CallKey)> = HashMap::new();
+        let mut found: HashMap<FileId, Found> = HashMap::new();
         for (position, entry) in entries.iter().enumerate() {
             open.note(entry, position);
             match entry {
@@ -82,8 +104,9 @@ impl History {
                     let traces = names.entry(was.path.clone()).or_default();
                     // By another name, the call itself has changed the file since it was left.
                     let is_first = was.state.file().is_none_or(|file| changing.insert((*call, file.id)));
-                    let former = was.state.file().and_then(|file| found.insert(file.id, (position, *call)));
-                    let former = former.filter(|(_, of)| of != call);
+                    let now = Found { at: position, call: *call, is_undo: open.has(*call) };
+                    let former = was.state.file().and_then(|file| found.insert(file.id, now));
+                    let former = former.filter(|former| former.call != *call);
                     let known = Known { entries: &entries, files_left: &files_left, ended: &ended };
                     let left = known.left_before(traces.left, &was.state, former);
                     if let Some(left) = left.filter(|_| is_first && !traces.is_open(&ended)) {
@@ -190,7 +213,7 @@ impl History {
         let Some((left, state)) = left.zip(left.and_then(|left| self.state(left))) else {
             return Expected::Nothing;
         };
-        if let Some((at, call)) = state.file().and_then(|file| self.found.get(&file.id))
+        if let Some(Found { at, call, is_undo }) = state.file().and_then(|file| self.found.get(&file.id))
             && left.is_before(*at)
             && let Some(found) = state_in(&self.entries, *at)
             && has_several_names([Some(state), Some(found)])
@@ -198,7 +221,7 @@ impl History {
             && let Some(Record::Ended { at: end, .. }) =
                 self.ended.get(call).and_then(|end| self.entries.get(*end))
         {
-            return Expected::Written(state, found, *end);
+            return Expected::Written(Written { left: state, found, end: *end, is_undo: *is_undo });
         }
         Expected::Left(state)
     }
@@ -304,7 +327,7 @@ impl History {
             Expected::Left(left) => found.is_still(left),
             Expected::Between(State::Directory(_), _) | Expected::Between(_, State::Directory(_)) => true,
             Expected::Between(earlier, to) => found.is_still(earlier) || found.is_still(to),
-            Expected::Written(_, then, end) => {
+            Expected::Written(Written { found: then, end, .. }) => {
                 found.file().is_some_and(|now| is_of_call(now, then, end))
                     || found.is_still(&State::File(then.clone()))
             }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::is_of_call;
 use super::traces::{Left, state_in, state_left};
+use super::{Found, is_of_call};
 use crate::record::{CallKey, Record};
 use crate::state::{FileId, State};
 
@@ -24,7 +24,7 @@ impl Known<'_> {
         &self,
         by_path: Option<Left>,
         was: &State,
-        former: Option<(usize, CallKey)>,
+        former: Option<Found>,
     ) -> Option<Left> {
         let id = by_path.and_then(|left| self.id(left));
         // The user may have moved another file there.
@@ -35,7 +35,7 @@ impl Known<'_> {
             by_path.is_none() || has_several_names([Some(was), state_left(self.entries, *other)])
         };
         let left = Left::newer(by_path, self.files_left.get(&now.id).copied().filter(is_it));
-        let Some((at, call)) = former else { return left };
+        let Some(Found { at, call, .. }) = former else { return left };
         let Some(Record::Ended { at: end, .. }) =
             self.ended.get(&call).and_then(|end| self.entries.get(*end))
         else {

@@ -5,7 +5,7 @@ use std::io;
 use super::Planner;
 use super::status::has_status_between;
 use super::version::{Origin, Version};
-use crate::history::{Expected, is_of_call};
+use crate::history::{Expected, Written, is_of_call};
 use crate::state::{Content, FileState, State};
 
 /// The seconds within which the commands of a killed session have ended.
@@ -22,13 +22,14 @@ impl Planner<'_> {
                 Some(Expected::Between(earlier, to)) => {
                     return Ok((!self.is_between(version, earlier, to)?).then_some(None));
                 }
-                Some(Expected::Written(left, then, end)) => {
-                    let found = Version::of(State::File(then.clone()), Origin::Disk);
-                    let is_ours = match self.is_as_left(version, &found.state)? {
-                        true => self.is_as_left(&found, left)?,
-                        false => self.is_written(version, then, end)?,
-                    };
-                    return Ok((!is_ours).then_some(Some(left)));
+                Some(Expected::Written(Written { left, found, end, is_undo })) => {
+                    let before = Version::of(State::File(found.clone()), Origin::Disk);
+                    if self.is_as_left(version, &before.state)? {
+                        return Ok((!self.is_as_left(&before, left)?).then_some(Some(left)));
+                    }
+                    // What a command has written by a removed name is not known. An undo removes names of what it left.
+                    let left = is_undo.then_some(left);
+                    return Ok((!self.is_written(version, found, end)?).then_some(left));
                 }
                 Some(Expected::Anything) | None => return Ok(self.is_later(version).then_some(None)),
                 Some(Expected::Nothing) => return Ok((!version.state.is_absent()).then_some(None)),
