@@ -130,9 +130,10 @@ impl Planner<'_> {
         let is_removal = |states: &[Recorded<'_>]| states.last().is_some_and(|oldest| oldest.was.is_absent());
         let is_file =
             |states: &[Recorded<'_>]| states.last().is_some_and(|oldest| oldest.was.file().is_some());
+        let by_file = by_file(&pending);
         // What is in a directory goes before the directory itself, and comes after it.
         for (path, states) in pending.iter().rev().filter(|(_, states)| is_removal(states)) {
-            self.restore_one(path, states)?;
+            self.restore_one(path, &self.with_other_names(path, states, &by_file))?;
         }
         for (path, states) in pending.iter().filter(|(_, states)| !is_removal(states) && !is_file(states)) {
             self.restore_one(path, states)?;
@@ -140,7 +141,6 @@ impl Planner<'_> {
         // Of two names of one file, the older state counts, so it comes last.
         let mut files: Vec<_> = pending.iter().filter(|(_, states)| is_file(states)).collect();
         files.sort_by_key(|(_, states)| std::cmp::Reverse(states.last().map(|oldest| oldest.position)));
-        let by_file = by_file(&pending);
         for (path, states) in files {
             self.restore_one(path, &self.with_other_names(path, states, &by_file))?;
         }

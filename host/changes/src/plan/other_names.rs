@@ -22,7 +22,10 @@ impl Planner<'_> {
     ) -> Vec<Recorded<'a>> {
         let mut states = states.to_vec();
         let Some(oldest) = states.last().copied() else { return states };
-        let Some(file) = oldest.was.file() else { return states };
+        // A name that a call has made was not there before that.
+        let is_made = oldest.was.is_absent();
+        let of_file = if is_made { states.split_last().map_or(&[][..], |(_, newer)| newer) } else { &states };
+        let Some(file) = of_file.last().and_then(|recorded| recorded.was.file()) else { return states };
         let others = all.get(&file.id).into_iter().flatten().filter(|(name, _)| *name != path);
         let mut others: Vec<_> = others.map(|(_, recorded)| *recorded).collect();
         if others.is_empty() {
@@ -32,10 +35,10 @@ impl Planner<'_> {
         let left = self.history.left_before(oldest.position).and_then(State::file);
         let are_of_calls = left.is_some_and(|left| left.id == file.id && left.links >= file.links);
         let links = if are_of_calls { 2 } else { file.links.max(2) };
-        let led_to_it = states.iter().all(|recorded| is_it(recorded.was))
+        let led_to_it = of_file.iter().all(|recorded| is_it(recorded.was))
             && self.look(path).is_ok_and(|version| is_it(&version.state));
         others.retain(|other| match other.position < oldest.position {
-            true => other.was.file().is_some_and(|was| was.links >= links),
+            true => !is_made && other.was.file().is_some_and(|was| was.links >= links),
             false => led_to_it,
         });
         states.extend(others);
