@@ -38,7 +38,7 @@ impl Planner<'_> {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let Present { path, .. } = self.stuck.present(recorded.names.to);
                 self.leave(&path, Why::Closed, Vec::new());
-                self.stuck.add(recorded.names);
+                self.stuck.add(recorded.names, false);
                 Ok(())
             }
             moved => moved,
@@ -55,7 +55,7 @@ impl Planner<'_> {
         let is_elsewhere = to != place;
         if from == to {
             // Moves that stay have brought it back, so this one stays as well.
-            self.stuck.add(names);
+            self.stuck.add(names, false);
             return Ok(());
         }
         let Version { state: there, origin, .. } = self.look(&to)?;
@@ -85,7 +85,7 @@ impl Planner<'_> {
         if let Some(why) = why {
             self.steps.push(Step::new(to.clone(), None, Act::Leave { why, beside: None }));
             self.unmoved.extend(what.id());
-            self.stuck.add(names);
+            self.stuck.add(names, there.is_absent());
             return Ok(());
         }
         self.stuck.take_back(names, paths);

@@ -49,10 +49,12 @@ impl StuckMoves {
         self.places.iter().any(|place| is_below(path, place))
     }
 
-    /// Adds a move that is older than all the others.
-    pub(super) fn add(&mut self, names: Names<'_>) {
+    /// Adds a move that is older than all the others. `is_gone` if nothing is where the moved file should be.
+    pub(super) fn add(&mut self, names: Names<'_>, is_gone: bool) {
         let Names { from, to, exchange } = names;
-        let (moved, partner, slot) = (self.present(to), self.present(from), self.slot(to).path);
+        let (mut moved, partner, slot) = (self.present(to), self.present(from), self.slot(to).path);
+        // Whatever gets there later is something else.
+        moved.is_replaced |= is_gone;
         self.places.push(moved.path.clone());
         self.go_back_before(names);
         self.add_name(from, moved);

@@ -344,7 +344,9 @@ fn bytes_of_the_user_are_kept() {
 /// Sessions that lost a file of the project once.
 #[test]
 fn files_of_the_project_are_kept() {
-    let sessions: [&[_]; 14] = [
+    let sessions: [&[_]; 15] = [
+        // The user removes one of three that have changed places.
+        &[(6, 2, 0, false), (8, 7, 0, false), (8, 2, 7, false), (10, 7, 0, true), (0, 0, 0, false)],
         // The agent and the user write a file by its two names in turns.
         &[(10, 7, 5, false), (5, 5, 0, true), (0, 5, 0, false), (5, 5, 0, true), (0, 7, 0, false)],
         &[(10, 7, 8, false), (5, 7, 0, true), (0, 8, 0, false), (8, 5, 4, false), (4, 7, 4, false)],
