@@ -4,6 +4,7 @@ mod files;
 mod left_before;
 mod open;
 pub(crate) mod points;
+mod times;
 mod traces;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,11 +13,13 @@ use std::path::{Path, PathBuf};
 use files::{complete, known_links};
 use left_before::{Known, has_several_names};
 use open::Open;
-use traces::{Left, SoFar, Traces, state_in, state_left};
+pub(crate) use times::is_of_call;
+use times::since_1970;
+use traces::{Found, Left, SoFar, Traces, state_in, state_left};
 
 use crate::paths::moved;
 use crate::record::{CallKey, Record};
-use crate::state::{Content, FileId, FileState, State};
+use crate::state::{FileId, FileState, State};
 use crate::touched::fails;
 
 /// A journal that was read.
@@ -71,16 +74,6 @@ pub(crate) struct Written<'a> {
     pub(crate) end: u64,
     /// Whether it was an undo, or the commit of a branch.
     pub(crate) is_undo: bool,
-}
-
-/// A record of a file before a change.
-#[derive(Debug, Clone, Copy)]
-struct Found {
-    /// The position of the record.
-    at: usize,
-    call: CallKey,
-    /// Whether the call is an undo, or the commit of a branch.
-    is_undo: bool,
 }
 
 impl History {
@@ -369,27 +362,4 @@ impl History {
         }
         open.0.map(|(call, start, _)| (call, start))
     }
-}
-
-/// Returns true if a call that found `then` and ended at `end`, in milliseconds, may have left `now` of a file with several
-/// names: it may have written it. A change of mode and attributes counts as the user's.
-pub(crate) fn is_of_call(now: &FileState, then: &FileState, end: u64) -> bool {
-    let is_written = (now.size, now.modified) != (then.size, then.modified);
-    let status = |file: &FileState| {
-        State::File(FileState {
-            content: Content::Unread,
-            digest: None,
-            size: then.size,
-            modified: then.modified,
-            ..file.clone()
-        })
-    };
-    is_written && now.modified <= since_1970(end) && status(now).is_still(&status(then))
-}
-
-/// Returns the end of a millisecond, as file systems write it.
-fn since_1970(milliseconds: u64) -> (i64, u32) {
-    let (seconds, rest) = (milliseconds / 1000, milliseconds % 1000);
-    let nanoseconds = u32::try_from(rest * 1_000_000 + 999_999).unwrap_or_default();
-    (i64::try_from(seconds).unwrap_or(i64::MAX), nanoseconds)
 }

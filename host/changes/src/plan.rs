@@ -9,6 +9,7 @@ mod changed_since;
 mod closed;
 mod moves;
 mod other_names;
+mod recorded_move;
 mod status;
 mod step;
 mod stuck;
@@ -24,10 +25,12 @@ use std::path::{Path, PathBuf};
 
 use by_file::{by_file, not_kept};
 use closed::Through;
-use moves::RecordedMove;
+use recorded_move::RecordedMove;
 use status::with_later_status;
 use stuck::{Names, StuckMoves};
-use version::{Back, Origin, Present, Recorded, Version, beside, is_other_file, is_same_version, passed};
+use version::{
+    Back, Origin, Pending, Present, Recorded, Version, beside, is_other_file, is_same_version, passed,
+};
 
 use crate::history::History;
 use crate::paths::{is_below, renamed};
@@ -86,9 +89,6 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
     planner.restore(pending)?;
     Ok(planner.steps)
 }
-
-/// The states that were recorded for each name between two moves, the newest first.
-type Pending<'a> = BTreeMap<PathBuf, Vec<Recorded<'a>>>;
 
 /// The plan so far, and what the disk would look like after it.
 struct Planner<'a> {

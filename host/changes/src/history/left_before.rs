@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::traces::{Left, state_in, state_left};
-use super::{Found, is_of_call};
+use super::times::is_of_call;
+use super::traces::{Found, Left, state_in, state_left};
 use crate::record::{CallKey, Record};
 use crate::state::{FileId, State};
 

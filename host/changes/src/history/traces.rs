@@ -45,6 +45,16 @@ impl Left {
     }
 }
 
+/// A record of a file before a change.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    /// The position of the record.
+    pub(super) at: usize,
+    pub(super) call: CallKey,
+    /// Whether the call is an undo, or the commit of a branch.
+    pub(super) is_undo: bool,
+}
+
 /// The records of one path.
 #[derive(Debug, Default)]
 pub(super) struct Traces {

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::Pending;
-use super::version::Recorded;
+use super::version::{Pending, Recorded};
 use crate::history::History;
 use crate::paths::is_temporary;
 use crate::record::Record;

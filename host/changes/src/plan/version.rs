@@ -1,5 +1,6 @@
 //! Versions of a name: what is on the disk, and the states that calls recorded.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::step::Why;
@@ -11,6 +12,9 @@ pub(super) struct Recorded<'a> {
     pub(super) position: usize,
     pub(super) was: &'a State,
 }
+
+/// The states that were recorded for each name between two moves, the newest first.
+pub(super) type Pending<'a> = BTreeMap<PathBuf, Vec<Recorded<'a>>>;
 
 /// A version of a name: what is on the disk, or a recorded state.
 #[derive(Clone)]

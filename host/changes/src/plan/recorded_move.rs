@@ -1,0 +1,34 @@
+//! A move in the record, and what it moved.
+
+use super::stuck::Names;
+use crate::state::{FileState, State};
+
+/// A move that a call has made.
+#[derive(Clone, Copy)]
+pub(super) struct RecordedMove<'a> {
+    pub(super) names: Names<'a>,
+    pub(super) what: &'a State,
+    /// When the call ended: seconds and nanoseconds.
+    pub(super) ended: (i64, u32),
+}
+
+impl RecordedMove<'_> {
+    /// Returns true if a state is that of the file or directory that was moved, or that an undo made of it.
+    pub(super) fn is_of(&self, state: &State) -> bool {
+        match (state, self.what) {
+            (State::File(now), State::File(was)) => now.id == was.id || is_given_back(now, was),
+            // The partner of an exchange is no newer than that.
+            (State::Directory(now), State::Directory(was)) => {
+                now.id == was.id || !self.names.exchange || now.id.born > self.ended
+            }
+            (now, was) => now == was,
+        }
+    }
+}
+
+/// Returns true if a file has another number than a recorded one because it was given back: with its size and its time,
+/// which is older than the new file. Another file can have both by chance, but then it is as old as its time.
+fn is_given_back(now: &FileState, was: &FileState) -> bool {
+    let is_known = now.id.born != (0, 0);
+    (now.size, now.modified) == (was.size, was.modified) && (!is_known || now.id.born > now.modified)
+}
