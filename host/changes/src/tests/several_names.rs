@@ -472,3 +472,27 @@ fn a_file_that_another_name_replaced_comes_back() {
     assert!(session.undo().is_complete());
     assert_eq!(tree(&session.project()), before);
 }
+
+/// One removed name comes back as a file of its own, because the user has written the file; another one does, too.
+#[test]
+fn a_file_that_the_user_has_written_is_not_written_by_a_second_name() {
+    let mut session = linked(LINES);
+    session.hard_link("f", "k").expect("linked");
+    session.write("h.new", "other\n").expect("written");
+    session.rename("h.new", "h", false).expect("moved");
+    session.end();
+    session.rename("k", "m", false).expect("moved");
+    session.write("m.new", "other\n").expect("written");
+    session.rename("m.new", "m", false).expect("moved");
+    session.rename("f", "h", false).expect("moved");
+    session.rename("h", "n", false).expect("moved");
+    session.end();
+    sleep(Duration::from_millis(20));
+    fs::write(session.at("n"), "of the user\n").expect("written");
+    let report = session.undo();
+    assert!(
+        contents(&session.project()).contains("of the user"),
+        "{report:?}, {:#?}",
+        tree(&session.project())
+    );
+}

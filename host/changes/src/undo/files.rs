@@ -81,7 +81,8 @@ impl Undoer<'_> {
             let twin = disk::look_at(&other)?;
             let is_same =
                 twin.file().is_some_and(|twin| (twin.size, twin.modified) == (was.size, was.modified));
-            let restored = self.restored.get(&was.id);
+            // A name that was given back as a file of its own says nothing of this one.
+            let restored = self.restored.get(&was.id).filter(|restored| twin.id() == Some(restored.id));
             let is_restored = restored.is_some();
             let is_of_call = self.is_of_call(&other, &twin)?;
             // It would be written by all of its names.

@@ -43,7 +43,8 @@ impl Undoer<'_> {
         if is_linked_since || self.separate.contains(path) {
             return Ok(false);
         }
-        Ok(self.restored.contains_key(&was.id) || !self.has_later_status(other, twin.file(), was)?)
+        let is_restored = self.restored.get(&was.id).is_some_and(|made| twin.id() == Some(made.id));
+        Ok(is_restored || !self.has_later_status(other, twin.file(), was)?)
     }
 
     /// Makes a path another name of a file that is there. `is_same` says that it has the former content, or the text.
