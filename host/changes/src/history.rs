@@ -235,9 +235,15 @@ impl History {
         }
     }
 
-    /// Returns when calls of the session may last have written a file: seconds and nanoseconds.
-    pub(crate) fn last_write(&self, id: FileId) -> Option<(i64, u32)> {
-        self.changes_of(id).map(|(_, call)| self.end_of(call)).max()
+    /// Returns when calls of the session may last have written what a file is now: seconds and nanoseconds. A call that
+    /// found it like that has not.
+    pub(crate) fn last_write(&self, now: &FileState) -> Option<(i64, u32)> {
+        let is_as_found = |position: usize| {
+            let found = state_in(&self.entries, position).and_then(State::file);
+            found.is_some_and(|found| (found.size, found.modified) == (now.size, now.modified))
+        };
+        let wrote = self.changes_of(now.id).filter(|(position, _)| !is_as_found(*position));
+        wrote.map(|(_, call)| self.end_of(call)).max()
     }
 
     /// Returns when calls, or undos of them, may last have changed a file, including its mode and its number of names.

@@ -93,7 +93,7 @@ impl Undoer<'_> {
             // Its content is not in the record, so the times decide. The user can set that of the last write.
             let changed = self.changed_at(name, twin.id)?;
             let is_before = |last: Option<(i64, u32)>, time| last.is_some_and(|last| time <= last);
-            return Ok(is_before(self.history.last_write(twin.id), twin.modified)
+            return Ok(is_before(self.history.last_write(twin), twin.modified)
                 && is_before(self.history.last_change(twin.id), changed));
         };
         if left.digest.is_some() && Disk(self.recorder.store()).digest(name, twin)? != left.digest {
