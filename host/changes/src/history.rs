@@ -235,8 +235,8 @@ impl History {
         }
     }
 
-    /// Returns when calls of the session may last have written what a file is now: seconds and nanoseconds. A call that
-    /// found it like that has not.
+    /// Returns the end of the last call that may have written the present content of a file: seconds and nanoseconds. A
+    /// call that found the file with this size and time did not write it.
     pub(crate) fn last_write(&self, now: &FileState) -> Option<(i64, u32)> {
         let is_as_found = |position: usize| {
             let found = state_in(&self.entries, position).and_then(State::file);

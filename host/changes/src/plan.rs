@@ -149,7 +149,7 @@ impl Planner<'_> {
 
     fn restore_one(&mut self, name: &Path, states: &[Recorded<'_>]) -> io::Result<()> {
         let present = self.stuck.present(name);
-        // What a call made under this name, and moved on, is not what had the name before.
+        // A call made a file under this name, and a move that stays has renamed it. Older states are of another file.
         if !present.is_replaced
             && present.path != self.stuck.slot(name).path
             && let Some(made) = states.iter().position(|recorded| recorded.was.is_absent())

@@ -7,7 +7,7 @@ use super::traces::{Found, Left, state_in, state_left};
 use crate::record::{CallKey, Record};
 use crate::state::{FileId, State};
 
-/// What is known so far, while a journal is read.
+/// What the entries of a journal say up to the one that is being read.
 pub(super) struct Known<'a> {
     pub(super) entries: &'a [Record],
     /// What the last call that ended left of a file, by whichever of its names.

@@ -1,4 +1,4 @@
-//! When calls ended, and what they may have written until then.
+//! Compares the times of files with the times at which calls ended.
 
 use crate::state::{Content, FileState, State};
 

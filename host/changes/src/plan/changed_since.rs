@@ -27,7 +27,7 @@ impl Planner<'_> {
                     if self.is_as_left(version, &before.state)? {
                         return Ok((!self.is_as_left(&before, left)?).then_some(Some(left)));
                     }
-                    // What a command has written by a removed name is not known. An undo removes names of what it left.
+                    // A command may have written the file before it removed the name, without a record. An undo has not.
                     let left = is_undo.then_some(left);
                     return Ok((!self.is_written(version, found, end)?).then_some(left));
                 }
@@ -49,7 +49,7 @@ impl Planner<'_> {
         Ok((!self.is_as_left(version, left)?).then_some(Some(left)))
     }
 
-    /// Returns true if a version is what a call that found `then` and ended at `end` may have written.
+    /// Returns true if a call may have written a version. The call found the file as `then`, and ended at `end`.
     fn is_written(&self, version: &Version, then: &FileState, end: u64) -> io::Result<bool> {
         let (State::File(now), Some(real)) = (&version.state, &version.real) else { return Ok(false) };
         let changed = self.world.changed_at(real)?;
@@ -92,7 +92,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns true if a version is what a call left.
+    /// Returns true if a version is the same as the state `left`, which a call left.
     fn is_as_left(&self, version: &Version, left: &State) -> io::Result<bool> {
         if version.text.is_some() {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! A move in the record, and what it moved.
+//! A recorded move, and whether a file on the disk is the one that was moved.
 
 use super::stuck::Names;
 use crate::state::{FileState, State};

@@ -49,7 +49,7 @@ impl StuckMoves {
         self.places.iter().any(|place| is_below(path, place))
     }
 
-    /// Adds a move that is older than all the others. `is_gone` if nothing is where the moved file should be.
+    /// Adds a move that is older than all the others. `is_gone` says that the moved file is no longer at its new path.
     pub(super) fn add(&mut self, names: Names<'_>, is_gone: bool) {
         let Names { from, to, exchange } = names;
         let (mut moved, partner, slot) = (self.present(to), self.present(from), self.slot(to).path);
@@ -83,7 +83,7 @@ impl StuckMoves {
         }
     }
 
-    /// Gives all names those that they had before a move. What was made under the former name later had none.
+    /// Changes all names to those before a move. Files that were made at its former name afterwards are dropped.
     fn go_back_before(&mut self, Names { from, to, exchange }: Names<'_>) {
         let before = |(name, present): (PathBuf, Present)| {
             let is_later = !exchange && is_below(&name, from);

@@ -227,7 +227,7 @@ fn interleaved(
     (session, written)
 }
 
-/// Checks that undo loses nothing that the user wrote and that was still there; nor does redo, nor a second undo.
+/// Checks that the user's words in the project are still in it after undo, after redo, and after a second undo.
 fn loses_no_byte(actions: &[Doing]) -> TestCaseResult {
     let (session, _) = interleaved(actions, WITHOUT_HARD_LINKS, user);
     let before = tokens(&contents(&session.project()));
@@ -252,7 +252,7 @@ fn no_byte_of_the_user_is_lost() {
 /// The words of the files that a project has before the agent.
 const FIRST: [&str; 4] = ["first a", "first b", "first d/a", "first e/a"];
 
-/// Checks that undo loses nothing that the user had before the agent, or wrote since: it is at its path or beside it.
+/// Checks that all words of the first files, and all that the user wrote since, are in the project after undo.
 fn keeps_what_was_there(actions: &[Doing]) -> TestCaseResult {
     let (session, written) = interleaved(actions, ALL, careful_user);
     let report = session.undo();
