@@ -496,3 +496,19 @@ fn a_file_that_the_user_has_written_is_not_written_by_a_second_name() {
         tree(&session.project())
     );
 }
+
+/// A later call finds an edit of the user by another name: it has not written that.
+#[test]
+fn a_call_that_found_a_file_as_it_is_has_not_written_it() {
+    let mut session = linked(LINES);
+    session.append("f", "of the agent\n").expect("written");
+    session.remove("f").expect("removed");
+    session.end();
+    add(&session, "h", "of the user\n");
+    session.before(&session.at("h")).expect("recorded");
+    session.end();
+    let state = crate::disk::look_at(&session.at("h")).expect("looked at");
+    let now = state.file().expect("a file");
+    let last = history(session.recorder.store()).expect("history").last_write(now);
+    assert!(last.is_some_and(|last| last < now.modified), "{last:?}, {:?}", now.modified);
+}
