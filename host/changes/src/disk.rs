@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, SeekFrom, Statx, StatxFlags, chmod, copy_file_range,
-    fgetxattr, flistxattr, ftruncate, getxattr, ioctl_ficlone, listxattr, llistxattr, openat, openat2,
+    fgetxattr, flistxattr, fstat, ftruncate, getxattr, ioctl_ficlone, listxattr, llistxattr, openat, openat2,
     readlinkat, seek, statx,
 };
 use rustix::io::Errno;
@@ -266,29 +266,44 @@ pub(crate) fn read_up_to(file: &OwnedFd, size: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns true if two files have the same first `size` bytes.
-pub(crate) fn have_same_beginning(one: &OwnedFd, other: &OwnedFd, size: u64) -> rustix::io::Result<bool> {
-    let (mut first, mut second) = (vec![0; 128 << 10], vec![0; 128 << 10]);
-    let mut at = 0;
+/// Returns true if a file is an unfinished copy of another one: up to somewhere it has the same bytes, and then zeros.
+pub(crate) fn is_unfinished_copy(copy: &OwnedFd, of: &OwnedFd, size: u64) -> rustix::io::Result<bool> {
+    let (mut copied, mut original) = (vec![0; 128 << 10], vec![0; 128 << 10]);
+    let (mut at, mut is_same) = (0, true);
     while at < size {
-        let most = usize::try_from(size - at).unwrap_or(usize::MAX).min(first.len());
-        let count = rustix::io::pread(one, first.get_mut(..most).unwrap_or_default(), at)?;
-        let read = first.get(..count).unwrap_or_default();
-        let mut same = 0;
-        while same < count {
-            let rest = second.get_mut(..count - same).unwrap_or_default();
-            let next = rustix::io::pread(other, &mut *rest, at + same as u64)?;
-            if next == 0 || rest.get(..next) != read.get(same..same + next) {
-                return Ok(false);
-            }
-            same += next;
-        }
+        let most = usize::try_from(size - at).unwrap_or(usize::MAX).min(copied.len());
+        let count = rustix::io::pread(copy, copied.get_mut(..most).unwrap_or_default(), at)?;
+        let mut rest = copied.get(..count).unwrap_or_default();
         if count == 0 {
             return Ok(true);
+        }
+        if is_same {
+            let same = same_bytes(rest, of, (&mut original, at))?;
+            is_same = same == count;
+            rest = rest.get(same..).unwrap_or_default();
+        }
+        if !is_same && rest.iter().any(|byte| *byte != 0) {
+            return Ok(false);
         }
         at += count as u64;
     }
     Ok(true)
+}
+
+/// Returns how many of these bytes a file has from a position on.
+fn same_bytes(bytes: &[u8], file: &OwnedFd, (buffer, at): (&mut [u8], u64)) -> rustix::io::Result<usize> {
+    let mut same = 0;
+    while same < bytes.len() {
+        let part = buffer.get_mut(..bytes.len() - same).unwrap_or_default();
+        let count = rustix::io::pread(file, &mut *part, at + same as u64)?;
+        let pairs = part.iter().take(count).zip(bytes.iter().skip(same));
+        let alike = pairs.take_while(|(one, other)| one == other).count();
+        same += alike;
+        if count == 0 || alike < count {
+            break;
+        }
+    }
+    Ok(same)
 }
 
 /// Returns the digest of a content.
@@ -301,6 +316,8 @@ pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd, size: u64) -> rustix::io::Resul
     if ioctl_ficlone(to, from).is_ok() {
         return Ok(());
     }
+    // What another program appends meanwhile comes after the content.
+    extend(to, size)?;
     let mut at = 0;
     while at < size {
         let data = match seek(from, SeekFrom::Data(at)) {
@@ -319,7 +336,17 @@ pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd, size: u64) -> rustix::io::Resul
         copy_part(from, to, data, end)?;
         at = end.max(data.saturating_add(1));
     }
-    ftruncate(to, size)
+    Ok(())
+}
+
+/// Makes a file at least this long.
+pub(crate) fn extend(file: &OwnedFd, size: u64) -> rustix::io::Result<()> {
+    if size_of(file)? < size { ftruncate(file, size) } else { Ok(()) }
+}
+
+/// Returns the size of an open file.
+pub(crate) fn size_of(file: impl AsFd) -> rustix::io::Result<u64> {
+    Ok(u64::try_from(fstat(file)?.st_size).unwrap_or_default())
 }
 
 fn copy_part(from: &OwnedFd, to: &OwnedFd, start: u64, end: u64) -> rustix::io::Result<()> {

@@ -6,6 +6,7 @@ mod open;
 pub(crate) mod points;
 mod times;
 mod traces;
+mod undone;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use times::since_1970;
 use traces::{Found, Left, SoFar, Traces, state_in, state_left};
 
 use crate::paths::moved;
-use crate::record::{CallKey, Record};
+use crate::record::{CallKey, Named, Record};
 use crate::state::{FileId, FileState, State};
 use crate::touched::fails;
 
@@ -76,6 +77,9 @@ pub(crate) struct Written<'a> {
     pub(crate) is_undo: bool,
 }
 
+/// A version of a file: with its size, and when it was last written: seconds and nanoseconds.
+pub(crate) type Version = (FileId, u64, (i64, u32));
+
 impl History {
     /// Builds the history from the entries of a journal, the number of damaged ones, and the time of its last write.
     #[must_use]
@@ -97,8 +101,11 @@ impl History {
                     let traces = names.entry(was.path.clone()).or_default();
                     // By another name, the call itself has changed the file since it was left.
                     let is_first = was.state.file().is_none_or(|file| changing.insert((*call, file.id)));
-                    let now = Found { at: position, call: *call, is_undo: open.has(*call) };
-                    let former = was.state.file().and_then(|file| found.insert(file.id, now));
+                    let former = was.state.file().and_then(|file| found.get(&file.id)).copied();
+                    let same = former.filter(|former| former.call == *call);
+                    let first = same.map_or(position, |former| former.first);
+                    let now = Found { first, at: position, call: *call, is_undo: open.has(*call) };
+                    found.extend(was.state.file().map(|file| (file.id, now)));
                     let former = former.filter(|former| former.call != *call);
                     let known = Known { entries: &entries, files_left: &files_left, ended: &ended };
                     let left = known.left_before(traces.left, &was.state, former);
@@ -112,13 +119,18 @@ impl History {
                     }
                 }
                 Record::Moved { call, from, to, what, exchange } if !fails(&entries, position, *call) => {
+                    let former = what.id().and_then(|id| found.get(&id)).copied();
+                    let former = former.filter(|former| former.call != *call);
+                    let known = Known { entries: &entries, files_left: &files_left, ended: &ended };
+                    let of_file = known.left_before(None, what, former);
+                    let is_changed = what.id().is_some_and(|id| changing.contains(&(*call, id)));
+                    left_before.extend(of_file.filter(|_| !is_changed).map(|left| (position, left)));
                     moved(&mut names, from, to, *exchange);
                     let left = |left| Traces { left: Some(left), ..Traces::default() };
                     if !exchange {
                         names.insert(from.clone(), left(Left::Nothing));
                     }
                     // A move does not change the file, so the state that calls left moves along.
-                    let of_file = what.id().and_then(|id| files_left.get(&id)).copied();
                     names.entry(to.clone()).or_insert_with(|| left(of_file.unwrap_or(Left::Moved(position))));
                 }
                 Record::Left { call, names: left } => {
@@ -149,6 +161,7 @@ impl History {
                 Record::NotMade { call, path } => {
                     if let Some(traces) = names.get_mut(path) {
                         traces.step_is_not_made(*call);
+                        untouched.extend(traces.announced);
                     }
                 }
                 Record::LeftSoFar { left, .. } => {
@@ -206,9 +219,10 @@ impl History {
         let Some((left, state)) = left.zip(left.and_then(|left| self.state(left))) else {
             return Expected::Nothing;
         };
-        if let Some(Found { at, call, is_undo }) = state.file().and_then(|file| self.found.get(&file.id))
+        if let Some(Found { first, at, call, is_undo }) =
+            state.file().and_then(|file| self.found.get(&file.id))
             && left.is_before(*at)
-            && let Some(found) = state_in(&self.entries, *at)
+            && let Some(found) = state_in(&self.entries, *first)
             && has_several_names([Some(state), Some(found)])
             && let State::File(found) = found
             && let Some(Record::Ended { at: end, .. }) =
@@ -238,11 +252,7 @@ impl History {
     /// Returns the end of the last call that may have written the present content of a file: seconds and nanoseconds. A
     /// call that found the file with this size and time did not write it.
     pub(crate) fn last_write(&self, now: &FileState) -> Option<(i64, u32)> {
-        let is_as_found = |position: usize| {
-            let found = state_in(&self.entries, position).and_then(State::file);
-            found.is_some_and(|found| (found.size, found.modified) == (now.size, now.modified))
-        };
-        let wrote = self.changes_of(now.id).filter(|(position, _)| !is_as_found(*position));
+        let wrote = self.changes_of(now.id).filter(|(position, _)| !self.is_as_found(now, *position));
         wrote.map(|(_, call)| self.end_of(call)).max()
     }
 
@@ -276,15 +286,25 @@ impl History {
         }
     }
 
-    /// Returns what the last call that changed a file has left of it; `None` if that call has removed the name by which
-    /// it wrote, or did not end.
-    pub(crate) fn left_of(&self, id: FileId) -> Option<&FileState> {
-        let last_change = self.changes_of(id).map(|(position, _)| position).max();
+    /// Returns what the last call that may have written the present version of a file, or the last undo, has left of the
+    /// file; `None` if that call has removed the name by which it wrote, or did not end.
+    pub(crate) fn left_of(&self, now: &FileState) -> Option<&FileState> {
+        let (found, changed): (Vec<_>, Vec<_>) =
+            self.changes_of(now.id).partition(|(position, _)| self.is_as_found(now, *position));
+        let last_change = changed.iter().map(|(position, _)| *position).max();
         let since = self.entries.get(last_change.unwrap_or_default()..).unwrap_or_default();
         since.iter().rev().find_map(|entry| {
-            let Record::Left { names, .. } = entry else { return None };
-            names.iter().filter_map(|named| named.state.file()).find(|file| file.id == id)
+            let Record::Left { call, names } = entry else { return None };
+            // A call that found this version did not write it.
+            let names = if found.iter().any(|(_, of)| of == call) { &[][..] } else { names };
+            names.iter().filter_map(|named| named.state.file()).find(|file| file.id == now.id)
         })
+    }
+
+    /// Returns true if the record at `position` found a file with the size and the time that it has now.
+    fn is_as_found(&self, now: &FileState, position: usize) -> bool {
+        let found = state_in(&self.entries, position).and_then(State::file);
+        found.is_some_and(|found| (found.size, found.modified) == (now.size, now.modified))
     }
 
     /// Returns the states in which calls have found or left a file.
@@ -348,6 +368,50 @@ impl History {
     /// had changed the path, or if one of them was still running: the session itself then made the recorded state.
     pub(crate) fn left_before(&self, position: usize) -> Option<&State> {
         self.left_before.get(&position).and_then(|left| self.state(*left))
+    }
+
+    /// Returns the versions of files with several names that calls have found, and that the user or another program had
+    /// written after earlier calls.
+    pub(crate) fn edits_by_several_names(&self) -> HashSet<Version> {
+        let undoing: HashSet<u64> = self.entries.iter().filter_map(Record::undo_view).collect();
+        let version = |file: &FileState| (file.id, file.size, file.modified);
+        let mut edits = HashSet::new();
+        // The files of each call that has not ended, and when the last call with a file ended.
+        let mut files: HashMap<CallKey, Vec<FileId>> = HashMap::new();
+        let mut ends: HashMap<FileId, (i64, u32)> = HashMap::new();
+        for (position, entry) in self.entries.iter().enumerate() {
+            match entry {
+                Record::Before { call, was: Named { state, .. } }
+                | Record::LeftSoFar { call, left: Named { state, .. } }
+                | Record::Moved { call, what: state, .. } => {
+                    let Some(now) = state.file() else { continue };
+                    let left = self.left_before(position).filter(|_| !undoing.contains(&call.view));
+                    let is_changed = left.is_some_and(|left| {
+                        left.file().map(version) != Some(version(now))
+                            && has_several_names([Some(state), Some(left)])
+                    });
+                    if is_changed && ends.get(&now.id).is_none_or(|end| now.modified > *end) {
+                        edits.insert(version(now));
+                    }
+                    files.entry(*call).or_default().push(now.id);
+                }
+                Record::Ended { call, at, .. } => {
+                    let ended = files.remove(call).unwrap_or_default();
+                    ends.extend(ended.into_iter().map(|id| (id, since_1970(*at))));
+                }
+                Record::Turn { .. }
+                | Record::NotMoved { .. }
+                | Record::Left { .. }
+                | Record::Reaches { .. }
+                | Record::Undo { .. }
+                | Record::Whole { .. }
+                | Record::Undone { .. }
+                | Record::NotMade { .. }
+                | Record::Opens { .. }
+                | Record::Closes { .. } => {}
+            }
+        }
+        edits
     }
 
     /// Returns the state of the name in the record at `position`.

@@ -1,4 +1,4 @@
-//! The points at which tests kill a program: right before each change that it makes.
+//! The points at which tests kill a program, or change files beside it: right before each change that it makes.
 
 #[cfg(not(test))]
 pub(crate) const fn point() {}
@@ -14,6 +14,14 @@ pub(crate) fn point() {
     static PASSED: AtomicU64 = AtomicU64::new(0);
     static LAST: LazyLock<Option<u64>> = LazyLock::new(|| std::env::var(LAST_POINT).ok()?.parse().ok());
 
+    PLANNED.with_borrow_mut(|Planned { left, act }| {
+        *left = left.saturating_sub(1);
+        if *left == 0
+            && let Some(act) = act.take()
+        {
+            act();
+        }
+    });
     if LAST.is_some_and(|last| PASSED.fetch_add(1, Ordering::Relaxed) == last) {
         let _killed = kill_process(getpid(), Signal::KILL);
     }
@@ -22,3 +30,25 @@ pub(crate) fn point() {
 /// The variable with the number of the point.
 #[cfg(test)]
 pub(crate) const LAST_POINT: &str = "PORTCULLIS_LAST_POINT";
+
+/// What a thread does at one of its points.
+#[cfg(test)]
+#[derive(Default)]
+struct Planned {
+    /// How many points are left until then.
+    left: u64,
+    act: Option<Box<dyn FnOnce()>>,
+}
+
+#[cfg(test)]
+thread_local! {
+    static PLANNED: std::cell::RefCell<Planned> = std::cell::RefCell::default();
+}
+
+/// Does something at a point of this thread, the first of which is 1. Returns after `during` whether it was done.
+#[cfg(test)]
+pub(crate) fn at_point(point: u64, act: impl FnOnce() + 'static, during: impl FnOnce()) -> bool {
+    PLANNED.set(Planned { left: point, act: Some(Box::new(act)) });
+    during();
+    PLANNED.take().act.is_none()
+}

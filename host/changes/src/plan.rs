@@ -184,7 +184,7 @@ impl Planner<'_> {
         states: &[Recorded<'_>],
     ) -> io::Result<()> {
         // What was moved there stays there.
-        if *is_replaced && self.stuck.is_place(path) {
+        if *is_replaced {
             return self.leave_occupied(path, states);
         }
         let version = self.look(path)?;
@@ -193,6 +193,9 @@ impl Planner<'_> {
         let is_to_go = states.last().is_some_and(|oldest| oldest.was.id() != version.state.id());
         if matches!(version.origin, Origin::Recorded(_)) && is_unmoved && is_to_go {
             return self.leave_occupied(&self.stuck.slot(name).path, states);
+        }
+        if self.is_edited_alone(path, &version, states)? {
+            return Ok(());
         }
         let is_ours = version.origin != Origin::Disk;
         let on_disk = if is_ours { version.on_disk.clone() } else { Some(version.state.clone()) };
@@ -241,6 +244,16 @@ impl Planner<'_> {
             self.leave(path, why, formers);
         }
         Ok(())
+    }
+
+    /// Returns true if the user has changed a name since, and all that calls did to it before leaves it as it was.
+    fn is_edited_alone(&self, path: &Path, now: &Version, states: &[Recorded<'_>]) -> io::Result<bool> {
+        let Some(Some(left)) = self.changed_since(now)?.filter(|_| !now.state.is_absent()) else {
+            return Ok(false);
+        };
+        let Some(oldest) = states.last().filter(|oldest| oldest.was.is_still(left)) else { return Ok(false) };
+        // What the user had in between is put beside.
+        Ok(self.formers(path, states)?.len() <= usize::from(beside(oldest.was).is_some()))
     }
 
     /// Goes from a version of a name through recorded states, from the newest to the oldest, as far as possible.

@@ -19,7 +19,7 @@ use crate::record::{CallKey, Named, Record};
 use crate::spared::Spared;
 use crate::state::{Attributes, Changed, Content, DirectoryState, FileId, FileState, Lost, State, UNREAD};
 use crate::store::{Progress, Store};
-use crate::touched::touched;
+use crate::touched::{left_by_steps, touched};
 
 /// The text of a changed file is kept up to this length, to merge it with later edits.
 const MERGED_BYTES: u64 = 1 << 20;
@@ -341,6 +341,7 @@ impl Recorder {
         }
         let (records, _) = self.store.records_from(start)?;
         let touched = touched(&records, call);
+        let steps = left_by_steps(&records, call);
         if touched.names.is_empty() && !touched.has_moved {
             return Ok(Changed::default());
         }
@@ -349,13 +350,18 @@ impl Recorder {
         let (mut names, mut bytes) = (Vec::new(), 0);
         for (path, was) in &touched.names {
             let path = Path::new(path);
-            let left = match self.left(&mut spots, path, was) {
+            let mut left = match self.left(&mut spots, path, was) {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     opened.open_the_way(path, &|_, _| true);
                     self.left(&mut Spots::default(), path, was)?
                 }
                 left => left?,
             };
+            match steps.names.get(path) {
+                Some(step) if !left.state.is_unchanged(step) => left.state = step.clone(),
+                None if steps.not_made.contains(path) => continue,
+                _ => {}
+            }
             let length = longest(&left);
             if bytes + length > PART_BYTES && !names.is_empty() {
                 lines.push(Record::Left { call, names: std::mem::take(&mut names) });
@@ -390,10 +396,18 @@ impl Recorder {
         self.store.append(&[Record::NotMade { call, path: path.to_owned() }])
     }
 
-    /// Records what a step of an undo has left at a name.
-    pub(crate) fn left_so_far(&self, call: CallKey, path: &Path) -> io::Result<()> {
-        let left = self.left(&mut Spots::default(), path, &State::Absent)?;
-        self.store.append(&[Record::LeftSoFar { call, left }])
+    /// Records what a step of an undo has left at a name, and returns it. A file of another size than the step has given
+    /// it was changed since.
+    pub(crate) fn left_so_far(&self, call: CallKey, path: &Path, size: Option<u64>) -> io::Result<State> {
+        let mut left = self.left(&mut Spots::default(), path, &State::Absent)?;
+        if let (State::File(file), Some(size)) = (&mut left.state, size)
+            && file.size != size
+        {
+            (file.size, file.digest) = (size, None);
+        }
+        let state = left.state.clone();
+        self.store.append(&[Record::LeftSoFar { call, left }])?;
+        Ok(state)
     }
 
     /// Returns what is at a path now, after a call that found `was` there.

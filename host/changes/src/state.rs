@@ -191,6 +191,19 @@ impl State {
         }
     }
 
+    /// Returns true if a name is still as it was `found`. The number of names changes when other names are given back or
+    /// taken away; the times of a directory, too.
+    pub(crate) fn is_unchanged(&self, found: &Self) -> bool {
+        match (self, found) {
+            (Self::File(now), Self::File(found)) => {
+                (now.id, now.size, now.modified, now.mode)
+                    == (found.id, found.size, found.modified, found.mode)
+            }
+            (Self::Directory(now), Self::Directory(found)) => now.id == found.id,
+            (now, found) => now == found,
+        }
+    }
+
     /// Returns true if this is what was `left`. Digests are compared where `left` has one.
     #[must_use]
     pub fn is_still(&self, left: &Self) -> bool {

@@ -7,6 +7,7 @@ mod attributes;
 mod bounded;
 mod cases;
 mod closed;
+mod during;
 pub(crate) mod every_point;
 mod interleaved;
 pub(crate) mod killed;

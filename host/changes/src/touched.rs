@@ -1,12 +1,12 @@
 //! What a call has changed, from its records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::paths::moved;
 use crate::record::{CallKey, Record};
-use crate::state::{Lost, State};
+use crate::state::{FileId, Lost, State};
 
 /// The names that a call has changed, as they are called at its end, with their first states. Files that it only moved
 /// are not among them: what is known of them moves with them.
@@ -54,6 +54,63 @@ pub(crate) fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
         }
     }
     all
+}
+
+/// What the steps of an undo, or of a whole call, have left at each name, as it is called at their end. What is there by
+/// then may be somebody else's.
+#[derive(Default)]
+pub(crate) struct LeftBySteps {
+    pub(crate) names: BTreeMap<PathBuf, State>,
+    /// The names at which a step was not made.
+    pub(crate) not_made: HashSet<PathBuf>,
+}
+
+/// Returns what the steps of an undo have left, according to these records.
+pub(crate) fn left_by_steps(records: &[Record], call: CallKey) -> LeftBySteps {
+    let LeftBySteps { mut names, mut not_made } = LeftBySteps::default();
+    // What earlier steps have left at a name that a step is about to change.
+    let mut before: HashMap<PathBuf, State> = HashMap::new();
+    // A step at one name of a file changes what its other names lead to.
+    let mut files: HashMap<FileId, State> = HashMap::new();
+    for (position, record) in records.iter().enumerate() {
+        match record {
+            Record::LeftSoFar { call: of, left } if *of == call => {
+                files.extend(left.state.file().map(|file| (file.id, left.state.clone())));
+                names.insert(left.path.clone(), left.state.clone());
+            }
+            // A directory has no such record after its step.
+            Record::Reaches { call: of, path, .. } if *of == call => {
+                before.extend(names.remove_entry(path));
+            }
+            Record::NotMade { call: of, path } if *of == call => {
+                names.extend(before.remove_entry(path));
+                not_made.insert(path.clone());
+            }
+            Record::Moved { call: of, from, to, exchange, .. } if !fails(records, position, *of) => {
+                moved(&mut names, from, to, *exchange);
+            }
+            Record::Moved { .. }
+            | Record::Before { .. }
+            | Record::Turn { .. }
+            | Record::NotMoved { .. }
+            | Record::Left { .. }
+            | Record::LeftSoFar { .. }
+            | Record::Reaches { .. }
+            | Record::Ended { .. }
+            | Record::Undo { .. }
+            | Record::Whole { .. }
+            | Record::Undone { .. }
+            | Record::NotMade { .. }
+            | Record::Opens { .. }
+            | Record::Closes { .. } => {}
+        }
+    }
+    for state in names.values_mut() {
+        if let Some(newest) = state.file().and_then(|file| files.get(&file.id)) {
+            *state = newest.clone();
+        }
+    }
+    LeftBySteps { names, not_made }
 }
 
 /// Returns true if the move at `position` is said not to have happened.

@@ -9,10 +9,12 @@ mod beside;
 mod closed;
 mod files;
 mod interrupted;
+mod left;
 mod other_names;
 mod report;
+mod restored;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,13 +28,14 @@ use attributes::{clear, give, restore_directory};
 use interrupted::call_after;
 pub use interrupted::settle;
 pub use report::{Report, Whole};
+use restored::Restored;
 
 use crate::disk::{self, Spot, look};
-use crate::history::History;
+use crate::history::{History, Version};
 use crate::interruption;
 use crate::opened::still_open;
-use crate::paths::{TEMPORARY, renamed_by};
-use crate::plan::{Act, Step, Why, World as _, plan};
+use crate::paths::{TEMPORARY, moved, renamed_by};
+use crate::plan::{Act, Step, Why, plan};
 use crate::record::{CallKey, Record};
 use crate::recorder::{Move, Place, Recorder, now};
 use crate::state::{Content, DirectoryState, FileId, FileState, Lost, State};
@@ -78,7 +81,7 @@ pub fn recover(recorder: &Recorder, project: &Path) -> io::Result<Option<Report>
     let steps = plan(&history, start, &Disk(store))?;
     let own = call_after(store, &history, call);
     let begin = store.length()?;
-    let report = perform(recorder, own, &steps, (project, &history));
+    let report = perform(recorder, own, &steps, (project, &history), HashSet::new());
     recorder.finish(own, begin, None, "undo")?;
     // A whole call stays open until all of it is taken back.
     let is_whole = matches!(history.entries().get(start.saturating_sub(1)), Some(Record::Whole { .. }));
@@ -102,7 +105,9 @@ pub fn carry_out(
     recorder.store().count_undo()?;
     recorder.store().append(&[Record::Undo { call, to: start, redo, at: now() }])?;
     let begin = recorder.store().length()?;
-    let mut report = perform(recorder, call, steps, (project, history));
+    // What an undo gave back is the user's, and a redo takes it away again.
+    let edits = if redo { HashSet::new() } else { history.edits_by_several_names() };
+    let mut report = perform(recorder, call, steps, (project, history), edits);
     report.lost = recorder.lost(call, begin)?;
     recorder.finish(call, begin, None, "undo")?;
     let partly = report.can_be_repeated();
@@ -137,7 +142,7 @@ pub fn make_whole(recorder: &Recorder, steps: &[Step], label: &str, project: &Pa
         let by = Report { left: left.collect(), ..Report::default() };
         return Ok(Whole::Stopped { by, back: Box::default() });
     }
-    let by = perform(recorder, call, steps, (project, &history(recorder.store())?));
+    let by = perform(recorder, call, steps, (project, &history(recorder.store())?), HashSet::new());
     if by.is_complete() {
         recorder.finish(call, begin, None, label)?;
         return Ok(Whole::Made);
@@ -151,6 +156,7 @@ fn perform(
     call: CallKey,
     steps: &[Step],
     (project, history): (&Path, &History),
+    edits_of_user: HashSet<Version>,
 ) -> Report {
     let mut undoer = Undoer {
         recorder,
@@ -158,8 +164,11 @@ fn perform(
         project,
         history,
         restored: HashMap::new(),
+        made: BTreeMap::new(),
+        files_made: HashMap::new(),
         with_several_names: Undoer::with_several(history),
         changed_at: HashMap::new(),
+        edits_of_user,
         closed: Undoer::closed_directories(recorder.store(), history),
         linked_since: linked_since(steps),
         separate: steps.iter().filter(|step| step.is_separate).map(|step| step.path.clone()).collect(),
@@ -180,18 +189,6 @@ fn perform(
     undoer.report
 }
 
-/// A file that was given back.
-struct Restored {
-    /// Its names.
-    names: Vec<PathBuf>,
-    /// What it is now: one that was made anew is another file.
-    id: FileId,
-    /// How many names it had.
-    links: u32,
-    /// Whether later edits of the user were merged into it: it has another content than its other names get.
-    is_merged: bool,
-}
-
 struct Undoer<'a> {
     recorder: &'a Recorder,
     call: CallKey,
@@ -199,10 +196,16 @@ struct Undoer<'a> {
     history: &'a History,
     /// Files that were given back, by what they were.
     restored: HashMap<FileId, Restored>,
+    /// What steps have left at each name, as it is called now.
+    made: BTreeMap<PathBuf, State>,
+    /// The same by file.
+    files_made: HashMap<FileId, State>,
     /// The files that had several names when they were recorded.
     with_several_names: HashSet<FileId>,
     /// When files with several names had last been changed before the first step at one of them.
     changed_at: HashMap<FileId, (i64, u32)>,
+    /// What the user has written into files with several names. It is not overwritten: a plan does not know all names.
+    edits_of_user: HashSet<Version>,
     /// The files that got other names since, with the number of steps at them.
     linked_since: HashMap<FileId, u32>,
     /// The names that do not become other names of their files again, because the user has changed those.
@@ -262,24 +265,6 @@ impl Undoer<'_> {
         self.leave(path, former.0, former.1.as_ref());
     }
 
-    /// Records what a step has left, so that an edit of somebody else is told from it if this is interrupted.
-    fn note_left(&mut self, step: &Step) -> io::Result<()> {
-        let (Act::Restore(_) | Act::Merge { .. }) = &step.act else { return Ok(()) };
-        if self.missed.contains(&step.path) {
-            return Ok(());
-        }
-        for path in self.twins.drain(..).chain([step.path.clone()]) {
-            match disk::look_at(&path) {
-                Ok(State::File(_) | State::Absent | State::Link { .. }) => {
-                    self.recorder.left_so_far(self.call, &path)?;
-                }
-                // A directory gets its mode later.
-                Ok(State::Directory(_) | State::Special { .. }) | Err(_) => {}
-            }
-        }
-        Ok(())
-    }
-
     /// Reports a name that is left as it is, and puts its former version beside it.
     fn leave(&mut self, path: PathBuf, why: Why, former: Option<&State>) {
         let mut beside = former.map(|former| self.put_beside(&path, former)).transpose();
@@ -313,17 +298,6 @@ impl Undoer<'_> {
             }
             Act::Leave { .. } => Ok(()),
         }
-    }
-
-    /// Checks that a name is as the plan says.
-    fn changed(&self, path: &Path, found: Option<&State>) -> Result<(), Stop> {
-        let Some(found) = found else { return Ok(()) };
-        let now = Disk(self.recorder.store()).look(path)?;
-        // A step may have given another name of the same file its state.
-        if now.id().is_some_and(|id| self.restored.contains_key(&id)) {
-            return Ok(());
-        }
-        if is_unchanged(&now, found) { Ok(()) } else { Err(Stop::Left(Why::Changed)) }
     }
 
     fn before(&self, spot: &Spot, path: &Path) -> io::Result<()> {
@@ -369,6 +343,11 @@ impl Undoer<'_> {
             self.recorder.not_moved(self.call, announced);
             Stop::from(error)
         })?;
+        moved(&mut self.made, from, to, exchange);
+        if announced == Move::Unrecorded {
+            self.note_left_at(from.to_owned(), None)?;
+            self.note_left_at(to.to_owned(), None)?;
+        }
         let restored = self.restored.values_mut().flat_map(|restored| &mut restored.names);
         for path in self.directories.iter_mut().map(|(path, _)| path).chain(restored) {
             if let Some(moved) = renamed_by(path, from, to, exchange) {
@@ -443,6 +422,7 @@ impl Undoer<'_> {
         self.changed(path, found)?;
         let now = look(&spot.directory, &spot.name)?;
         self.ensure_readable(spot, path, &now)?;
+        self.ensure_no_edit(&now, &State::Absent)?;
         self.reaches(path, Some(State::Absent))?;
         match now {
             State::Absent | State::Directory(_) => clear(spot, &now)?,
@@ -470,7 +450,7 @@ impl Undoer<'_> {
             Err(Errno::INVAL | Errno::NOSYS) => return Ok(clear(spot, now)?),
             moved => moved?,
         }
-        if !is_unchanged(&look(&spot.directory, &aside)?, now) {
+        if !look(&spot.directory, &aside)?.is_unchanged(now) {
             rename(&aside, &spot.name)?;
             return Err(Stop::Left(Why::Changed));
         }
@@ -515,7 +495,7 @@ impl Undoer<'_> {
                 exchanged => exchanged?,
             }
             // What came out must be what was looked at: an editor may have saved in between.
-            if !is_unchanged(&look(&spot.directory, name)?, now) {
+            if !look(&spot.directory, name)?.is_unchanged(now) {
                 rename(RenameFlags::EXCHANGE)?;
                 return Err(Stop::Left(Why::Changed));
             }
@@ -551,18 +531,6 @@ fn merged(was: &State, content: Content, length: usize) -> State {
 
 fn place_of<'a>(spot: &'a Spot, path: &'a Path) -> Place<'a, &'a OwnedFd> {
     Place { directory: &spot.directory, name: &spot.name, path }
-}
-
-/// Returns true if a name is still as it was found. The number of names changes when other names are given back or
-/// taken away; the times of a directory, too.
-fn is_unchanged(now: &State, found: &State) -> bool {
-    match (now, found) {
-        (State::File(now), State::File(found)) => {
-            (now.id, now.size, now.modified, now.mode) == (found.id, found.size, found.modified, found.mode)
-        }
-        (State::Directory(now), State::Directory(found)) => now.id == found.id,
-        (now, found) => now == found,
-    }
 }
 
 fn linked_since(steps: &[Step]) -> HashMap<FileId, u32> {

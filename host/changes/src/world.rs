@@ -81,8 +81,12 @@ impl World for Disk<'_> {
             return Ok(false);
         };
         match self.0.kept(name)? {
-            Some(Kept::File(kept)) => Ok(disk::have_same_beginning(&open, &kept, file.size)?),
-            Some(Kept::Short(bytes)) => Ok(bytes.starts_with(&read_all(open)?)),
+            Some(Kept::File(kept)) => Ok(disk::is_unfinished_copy(&open, &kept, file.size)?),
+            Some(Kept::Short(bytes)) => {
+                let now = read_all(open)?;
+                let same = now.iter().zip(&bytes).take_while(|(now, of)| now == of).count();
+                Ok(now.iter().skip(same).all(|byte| *byte == 0))
+            }
             None => Ok(true),
         }
     }

@@ -33,14 +33,6 @@ pub struct Point {
     pub kind: PointKind,
 }
 
-/// What has become of a range of entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    TakenBack,
-    Partly,
-    InForce,
-}
-
 /// The kind of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointKind {
@@ -150,12 +142,7 @@ impl History {
                 | Record::Closes { .. } => {}
             }
         }
-        for (to, effect) in self.undos() {
-            for point in points.iter_mut().filter(|point| point.start >= to.start && point.start < to.end) {
-                point.undone = effect == Effect::TakenBack;
-                point.undone_partly = effect == Effect::Partly;
-            }
-        }
+        self.mark_undone(&mut points);
         points
     }
 
@@ -166,40 +153,6 @@ impl History {
         let is_in_force =
             |point: &Point| point.start >= start && !point.undone && matches!(point.kind, PointKind::Call(_));
         self.points().into_iter().find(is_in_force).map(|point| point.start)
-    }
-
-    /// Returns the ranges of entries that were taken back, or given back again, in their order.
-    fn undos(&self) -> Vec<(std::ops::Range<usize>, Effect)> {
-        let mut ranges = Vec::new();
-        for entry in self.entries.iter() {
-            let Record::Undone { call, complete: true, partly } = entry else { continue };
-            let begun = self.entries.iter().enumerate().find_map(|(position, entry)| match entry {
-                Record::Undo { call: of, to, redo, .. } if of == call => Some((position, *to, *redo)),
-                Record::Undo { .. }
-                | Record::Undone { .. }
-                | Record::Whole { .. }
-                | Record::Moved { .. }
-                | Record::Before { .. }
-                | Record::Turn { .. }
-                | Record::NotMoved { .. }
-                | Record::Left { .. }
-                | Record::LeftSoFar { .. }
-                | Record::Reaches { .. }
-                | Record::Ended { .. }
-                | Record::NotMade { .. }
-                | Record::Opens { .. }
-                | Record::Closes { .. } => None,
-            });
-            let Some((position, to, redo)) = begun else { continue };
-            if redo {
-                // What the undo at `to` took back is there again.
-                let Some(Record::Undo { to: first, .. }) = self.entries.get(to) else { continue };
-                ranges.push((*first..to, Effect::InForce));
-            } else {
-                ranges.push((to..position, if *partly { Effect::Partly } else { Effect::TakenBack }));
-            }
-        }
-        ranges
     }
 
     /// Returns the position of the last undo that is in force, if nothing has been changed since.

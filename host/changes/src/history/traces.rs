@@ -48,6 +48,8 @@ impl Left {
 /// A record of a file before a change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
+    /// The position of the call's first record of the file, by whichever name: before the call wrote it.
+    pub(super) first: usize,
     /// The position of the record.
     pub(super) at: usize,
     pub(super) call: CallKey,

@@ -13,7 +13,7 @@ impl Planner<'_> {
     /// Adds the states of a file that were recorded for other names of it to those of a name.
     ///
     /// A name that the user has made in between did not lead to older states: the file had fewer names then. Newer ones
-    /// count if the name led to the file all the time.
+    /// count if the name has led to the file since.
     pub(super) fn with_other_names<'a>(
         &self,
         path: &Path,
@@ -35,11 +35,11 @@ impl Planner<'_> {
         let left = self.history.left_before(oldest.position).and_then(State::file);
         let are_of_calls = left.is_some_and(|left| left.id == file.id && left.links >= file.links);
         let links = if are_of_calls { 2 } else { file.links.max(2) };
-        let led_to_it = of_file.iter().all(|recorded| is_it(recorded.was))
-            && self.look(path).is_ok_and(|version| is_it(&version.state));
+        let leads_to_it = self.look(path).is_ok_and(|version| is_it(&version.state));
+        let leads_since = of_file.iter().find(|recorded| !is_it(recorded.was)).unwrap_or(&oldest).position;
         others.retain(|other| match other.position < oldest.position {
             true => !is_made && other.was.file().is_some_and(|was| was.links >= links),
-            false => led_to_it,
+            false => leads_to_it && other.position > leads_since,
         });
         states.extend(others);
         states.sort_by_key(|recorded| Reverse(recorded.position));
@@ -60,11 +60,10 @@ impl Planner<'_> {
         if reached.text.is_some() || self.changed_since(reached)?.is_some() {
             self.edited.insert(id);
         }
-        if let Some(found) = found.file()
-            && found.id == id
-            && found.links.max(file.links) > 1
-        {
-            reached.is_shared = true;
+        let found = found.file().filter(|found| found.id == id);
+        reached.is_shared = file.links.max(found.map_or(0, |found| found.links)) > 1;
+        // A name that is given back does not say what its file has by then.
+        if reached.is_shared && found.is_some() {
             self.files.insert(id, reached.clone());
         }
         Ok(())

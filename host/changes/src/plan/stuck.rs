@@ -68,9 +68,16 @@ impl StuckMoves {
     /// Takes into account that an older move is taken back, from one path to another.
     pub(super) fn take_back(&mut self, names: Names<'_>, paths: Names<'_>) {
         self.go_back_before(names);
-        let paths_of_names = self.names.iter_mut().map(|(_, present)| &mut present.path);
-        for path in paths_of_names.chain(&mut self.places) {
-            *path = follow(path, paths.to, paths.from, paths.exchange);
+        // What had the path is gone, and gets a successor.
+        let is_replaced = |path: &Path| !paths.exchange && is_below(path, paths.from);
+        let before = |path: &Path| follow(path, paths.to, paths.from, paths.exchange);
+        for (_, present) in &mut self.names {
+            present.is_replaced |= is_replaced(&present.path);
+            present.path = before(&present.path);
+        }
+        self.places.retain(|place| !is_replaced(place));
+        for place in &mut self.places {
+            *place = before(place);
         }
     }
 

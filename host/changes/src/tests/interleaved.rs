@@ -205,15 +205,19 @@ fn files_with_several_names_come_back() {
 }
 
 /// Runs calls of the agent in a new project, with actions of the user between them. Returns the words that were written
-/// for good. The first `kinds` of actions are the agent's.
+/// for good. The first `kinds` of actions are the agent's, and `links` are names of files with second names.
 fn interleaved(
     actions: &[Doing],
     kinds: u8,
     user: fn(&Session, Doing, usize) -> Option<String>,
+    links: &[(&str, &str)],
 ) -> (Session, Vec<String>) {
     let mut session = Session::new();
     let mut written = Vec::new();
     prepare(&session);
+    for (name, other) in links {
+        fs::hard_link(session.at(name), session.at(other)).expect("linked");
+    }
     for (number, action) in actions.iter().enumerate() {
         if action.is_user {
             // The user acts between calls: a change during a call counts as the call's.
@@ -229,7 +233,7 @@ fn interleaved(
 
 /// Checks that the user's words in the project are still in it after undo, after redo, and after a second undo.
 fn loses_no_byte(actions: &[Doing]) -> TestCaseResult {
-    let (session, _) = interleaved(actions, WITHOUT_HARD_LINKS, user);
+    let (session, _) = interleaved(actions, WITHOUT_HARD_LINKS, user, &[]);
     let before = tokens(&contents(&session.project()));
     let steps: [fn(&Session) -> Option<Report>; 3] =
         [|session| Some(session.undo()), Session::redo_if_possible, |session| Some(session.undo())];
@@ -253,8 +257,8 @@ fn no_byte_of_the_user_is_lost() {
 const FIRST: [&str; 4] = ["first a", "first b", "first d/a", "first e/a"];
 
 /// Checks that all words of the first files, and all that the user wrote since, are in the project after undo.
-fn keeps_what_was_there(actions: &[Doing]) -> TestCaseResult {
-    let (session, written) = interleaved(actions, ALL, careful_user);
+fn keeps_what_was_there(actions: &[Doing], links: &[(&str, &str)]) -> TestCaseResult {
+    let (session, written) = interleaved(actions, ALL, careful_user, links);
     let report = session.undo();
     let after = contents(&session.project());
     for token in written.iter().map(String::as_str).chain(FIRST) {
@@ -265,7 +269,7 @@ fn keeps_what_was_there(actions: &[Doing]) -> TestCaseResult {
 }
 
 /// The same if the user takes back and gives back calls in between.
-fn keeps_what_was_there_with_undo_in_between(actions: &[Doing]) -> TestCaseResult {
+fn keeps_what_was_there_with_undo_in_between(actions: &[Doing], links: &[(&str, &str)]) -> TestCaseResult {
     fn undoing(session: &Session, action: Doing, number: usize) -> Option<String> {
         match action.kind {
             7 => drop(session.undo_newest()),
@@ -275,7 +279,7 @@ fn keeps_what_was_there_with_undo_in_between(actions: &[Doing]) -> TestCaseResul
         }
         None
     }
-    let (session, written) = interleaved(actions, ALL, undoing);
+    let (session, written) = interleaved(actions, ALL, undoing, links);
     let report = session.undo_in_force();
     let after = contents(&session.project());
     for token in written.iter().map(String::as_str).chain(FIRST) {
@@ -286,12 +290,25 @@ fn keeps_what_was_there_with_undo_in_between(actions: &[Doing]) -> TestCaseResul
 
 #[test]
 fn nothing_is_lost_with_undo_in_between() {
-    holds(true, 30, |actions| keeps_what_was_there_with_undo_in_between(&actions));
+    holds(true, 30, |actions| keeps_what_was_there_with_undo_in_between(&actions, &[]));
 }
 
 #[test]
 fn nothing_that_was_there_is_lost() {
-    holds(true, 30, |actions| keeps_what_was_there(&actions));
+    holds(true, 30, |actions| keeps_what_was_there(&actions, &[]));
+}
+
+/// Second names of the user's files, which he has made before the calls.
+const LINKS: [(&str, &str); 3] = [("a", "c"), ("a", "d/b"), ("e/a", "e/d")];
+
+#[test]
+fn nothing_is_lost_of_files_with_several_names() {
+    holds(true, 20, |actions| keeps_what_was_there(&actions, &LINKS));
+}
+
+#[test]
+fn nothing_is_lost_of_files_with_several_names_with_undo_in_between() {
+    holds(true, 20, |actions| keeps_what_was_there_with_undo_in_between(&actions, &LINKS));
 }
 
 /// Returns an action of each kind, name and second name, of the user or the agent.
@@ -395,14 +412,23 @@ fn files_of_the_project_are_kept() {
         ],
     ];
     for actions in sessions {
-        keeps_what_was_there(&doings(actions, false)).expect("nothing is lost");
+        keeps_what_was_there(&doings(actions, false), &[]).expect("nothing is lost");
     }
 }
 
 /// Sessions that lost something once, with undo in between: 7 is an undo of the last call, 8 redo, and 9 undo of all.
 #[test]
 fn files_are_kept_with_undo_in_between() {
-    let sessions: [&[_]; 2] = [
+    let sessions: [&[_]; 3] = [
+        // The agent exchanges two directories and files in them; the user removes one of the directories.
+        &[
+            (0, 2, 0, false),
+            (8, 6, 3, false),
+            (8, 7, 2, false),
+            (4, 7, 0, false),
+            (10, 6, 0, true),
+            (0, 4, 0, false),
+        ],
         // The agent moves two files on and another in their place; the user edits one, undoes, redoes, and takes a name.
         &[
             (7, 0, 1, false),
@@ -429,13 +455,57 @@ fn files_are_kept_with_undo_in_between() {
         ],
     ];
     for actions in sessions {
-        keeps_what_was_there_with_undo_in_between(&doings(actions, false)).expect("nothing is lost");
+        keeps_what_was_there_with_undo_in_between(&doings(actions, false), &[]).expect("nothing is lost");
     }
+}
+
+/// Sessions that lost something of files with several names once.
+#[test]
+fn files_with_several_names_are_kept() {
+    let sessions: [&[_]; 4] = [
+        // The user edits a file between two calls, and the second one removes the name by which it wrote.
+        &[(0, 0, 0, false), (8, 0, 1, false), (5, 1, 0, true), (0, 2, 0, false), (4, 2, 0, false)],
+        // The agent moves a name over another file, the user edits the file, and the agent touches the new name.
+        &[(0, 7, 0, false), (7, 5, 7, false), (5, 2, 0, true), (6, 7, 0, false)],
+        // The agent moves two names of an edited file on, and removes the directory of one.
+        &[
+            (9, 5, 0, false),
+            (9, 2, 0, false),
+            (5, 2, 0, true),
+            (7, 5, 8, false),
+            (0, 2, 0, false),
+            (7, 0, 0, true),
+            (7, 0, 4, false),
+            (5, 6, 0, false),
+        ],
+        // The agent writes a file by one name, exchanges that with a directory, and removes it.
+        &[
+            (6, 2, 0, false),
+            (6, 0, 0, false),
+            (0, 0, 0, true),
+            (0, 2, 0, false),
+            (8, 2, 3, false),
+            (4, 3, 0, false),
+        ],
+    ];
+    for actions in sessions {
+        keeps_what_was_there(&doings(actions, false), &LINKS).expect("nothing is lost");
+    }
+    // A name is given back, the user edits the file, the agent writes it by another name, and all is undone.
+    let actions = [
+        (9, 0, 0, false),
+        (0, 0, 0, true),
+        (4, 2, 0, false),
+        (7, 0, 0, true),
+        (5, 2, 0, true),
+        (0, 0, 0, false),
+    ];
+    keeps_what_was_there_with_undo_in_between(&doings(&actions, false), &LINKS).expect("nothing is lost");
 }
 
 /// Two files with one size and one time change places, and the user takes the name of one that was removed.
 #[test]
 fn files_of_one_size_and_time_are_told_apart() {
     let actions = [(9, 7, 2, false), (8, 7, 4, false), (3, 7, 3, false), (4, 4, 6, false), (7, 4, 0, true)];
-    keeps_what_was_there(&doings(&actions, true)).expect("nothing is lost");
+    keeps_what_was_there(&doings(&actions, true), &[]).expect("nothing is lost");
 }

@@ -171,7 +171,7 @@ fn an_interrupted_undo_can_be_repeated() {
             killed.before(call, place).expect("recorded");
             killed.reaches(call, &path, None).expect("recorded");
             fs::write(&path, "former").expect("written");
-            killed.left_so_far(call, &path).expect("recorded");
+            killed.left_so_far(call, &path, None).expect("recorded");
         }
         assert_eq!(session.recover(), is_interrupted);
         assert_eq!(tree(&session.project()), was);
@@ -242,7 +242,7 @@ fn a_move_that_was_only_announced_is_not_taken_for_one() {
             killed.before(call, place).expect("recorded");
             killed.reaches(call, &path, None).expect("recorded");
             fs::write(&path, "former").expect("written");
-            killed.left_so_far(call, &path).expect("recorded");
+            killed.left_so_far(call, &path, None).expect("recorded");
         }
         moving(&session, (&killed, call), "moved", "e", is_made);
         // The call that puts it back has its view.

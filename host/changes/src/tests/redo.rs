@@ -59,6 +59,37 @@ fn undo_after_redo_is_as_the_first_one() {
     }
 }
 
+/// What was undone before the undo that is taken back stays undone, and the next undo passes over it.
+#[test]
+fn redo_gives_back_only_what_the_last_undo_took_back() {
+    for is_edited in [false, true] {
+        let mut session = Session::new();
+        let history = |session: &Session| crate::undo::history(session.recorder.store()).expect("history");
+        for number in 1..=4 {
+            session.write(&format!("{number}"), "agent").expect("written");
+            session.end();
+        }
+        let names = |session: &Session| -> Vec<String> {
+            (1..=4).map(|number| format!("{number}")).filter(|name| session.at(name).exists()).collect()
+        };
+        session.undo_newest();
+        session.undo_newest();
+        session.redo();
+        assert_eq!(names(&session), ["1", "2", "3"]);
+        let undone: Vec<_> = history(&session).points().iter().map(|point| point.undone).collect();
+        assert_eq!(undone, [false, false, false, true]);
+        if is_edited {
+            fs::write(session.at("4"), "the user's").expect("written");
+        }
+        let report = session.undo_newest().expect("something to undo");
+        assert!(report.is_complete(), "{report:?}");
+        assert_eq!(names(&session), if is_edited { ["1", "2", "4"].as_slice() } else { &["1", "2"] });
+        session.redo();
+        session.redo();
+        assert_eq!(names(&session), ["1", "2", "3", "4"]);
+    }
+}
+
 /// Each path is compared with all moves, so that must be cheap.
 #[test]
 fn many_moves_come_back() {

@@ -88,6 +88,24 @@ fn an_edit_of_the_other_name_between_two_calls_is_kept() {
     }
 }
 
+/// The first call removes a name, and the second one moves another and removes it.
+#[test]
+fn an_edit_before_a_call_that_moves_a_name_and_removes_it_is_kept() {
+    let mut session = linked(LINES);
+    fs::hard_link(session.at("f"), session.at("k")).expect("linked");
+    session.remove("h").expect("removed");
+    session.end();
+    add(&session, "f", "of the user\n");
+    session.rename("k", "backup", false).expect("moved");
+    session.remove("backup").expect("removed");
+    session.end();
+    let report = session.undo();
+    let text = |name| fs::read_to_string(session.at(name)).expect("read");
+    assert_eq!(report.left, [(session.at("h"), Why::Separate, None)], "{report:?}");
+    assert_eq!((text("f"), text("h")), (format!("{LINES}of the user\n"), LINES.to_owned()));
+    assert_eq!(text("k"), text("f"));
+}
+
 /// Two calls change a file, each by one of its names.
 #[test]
 fn calls_that_change_a_file_by_different_names_are_taken_back() {

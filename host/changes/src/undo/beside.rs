@@ -37,7 +37,7 @@ impl Undoer<'_> {
             self.reaches(&beside, None)?;
             match self.make_beside(&spot, &c_name, former) {
                 Ok(()) => {
-                    let _unwritten = self.recorder.left_so_far(self.call, &beside);
+                    let _unwritten = self.recorder.left_so_far(self.call, &beside, None);
                     return Ok(beside);
                 }
                 // Somebody was faster.

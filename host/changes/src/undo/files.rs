@@ -9,7 +9,8 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::attributes::{FILE_MODE, set_attributes, set_owner, set_time, write_all};
-use super::{Restored, Stop, Undoer};
+use super::restored::Restored;
+use super::{Stop, Undoer};
 use crate::contents::Kept;
 use crate::disk::{self, Spot, set_mode};
 use crate::interruption;
@@ -26,6 +27,8 @@ const READABLE: u32 = 0o400;
 pub(super) enum Filled {
     Whole,
     WithoutAttributes,
+    /// Another program has added to it meanwhile, and that stays.
+    Longer,
 }
 
 /// What became of a name of a file with several names, into which edits were merged.
@@ -53,6 +56,9 @@ impl Undoer<'_> {
             self.note_restored(was, path);
             return Ok(());
         }
+        if text.is_none() {
+            self.ensure_no_edit(now, &State::File(was.clone()))?;
+        }
         // Written in place, it keeps its other names. A program that runs cannot be.
         if !is_linked_since && now.id().is_some_and(|now| self.is_version_of(now, was)) {
             let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -60,7 +66,7 @@ impl Undoer<'_> {
                 Err(Errno::TXTBSY | Errno::ACCESS) => {}
                 open => {
                     let open = open?;
-                    if Some(disk::id(&open)?) != now.id() {
+                    if Some(disk::id(&open)?) != now.id() || !is_unchanged(&open, now)? {
                         return Err(Stop::Left(Why::Changed));
                     }
                     let filled = self.fill(&open, was, text)?;
@@ -88,8 +94,9 @@ impl Undoer<'_> {
             // It would be written by all of its names.
             let is_merged = restored.is_some_and(|restored| restored.is_merged);
             let is_free = !is_merged && self.can_be_linked(path, (&other, &twin), was)?;
-            if is_free && (is_same || is_restored || is_of_call) {
-                return self.link_again(spot, (path, &other), (was, is_same, None), now);
+            let may_be_written = is_restored || is_of_call;
+            if is_free && (is_same || may_be_written && !twin.file().is_some_and(|twin| self.is_edit(twin))) {
+                return self.link_again(spot, (path, &other, &twin), (was, is_same, None), now);
             }
             let is_linked_since = twin.id().is_some_and(|twin| self.linked_since.contains_key(&twin));
             why = (!is_linked_since).then_some(Why::Separate);
@@ -119,14 +126,15 @@ impl Undoer<'_> {
         text: &[u8],
     ) -> Result<Merged, Stop> {
         if let Some(other) = self.merged_name(was, path, text)? {
-            self.link_again(spot, (path, &other), (was, true, None), now)?;
+            let twin = disk::look_at(&other)?;
+            self.link_again(spot, (path, &other, &twin), (was, true, None), now)?;
             self.report.left.retain(|(name, why, _)| *why != Why::OtherNamesKeep || *name != other);
             return Ok(Merged::Linked);
         }
         let Some(other) = self.search(was.id, path) else { return Ok(Merged::Separate(None)) };
         let twin = disk::look_at(&other)?;
         if self.can_be_linked(path, (&other, &twin), was)? && self.is_of_call(&other, &twin)? {
-            self.link_again(spot, (path, &other), (was, false, Some(text)), now)?;
+            self.link_again(spot, (path, &other, &twin), (was, false, Some(text)), now)?;
             self.note_content(was, path, Some(text));
             return Ok(Merged::Linked);
         }
@@ -189,11 +197,14 @@ impl Undoer<'_> {
         Ok(())
     }
 
-    /// Reports a file that was given back without its attributes.
-    fn note_filled(&mut self, path: &Path, filled: Filled) {
-        if filled == Filled::WithoutAttributes {
-            self.report.left.push((path.to_owned(), Why::Attributes, None));
-        }
+    /// Reports a file that was not given back exactly.
+    pub(super) fn note_filled(&mut self, path: &Path, filled: Filled) {
+        let why = match filled {
+            Filled::Whole => return,
+            Filled::WithoutAttributes => Why::Attributes,
+            Filled::Longer => Why::Changed,
+        };
+        self.report.left.push((path.to_owned(), why, None));
     }
 
     /// Gives a file that is still the same, and that no call has written, its former mode, time and attributes.
@@ -251,37 +262,38 @@ impl Undoer<'_> {
 
     /// Gives an open file its former content, owner, attributes, mode and time.
     pub(super) fn fill(&self, open: &OwnedFd, was: &FileState, text: Option<&[u8]>) -> Result<Filled, Stop> {
-        match (text, &was.content) {
-            (Some(text), _) => {
-                ftruncate(open, 0)?;
-                write_all(open, text)?;
-            }
+        let size = match (text, &was.content) {
+            (Some(text), _) => rewrite(open, text)?,
             (None, Content::Kept(name)) => match self.recorder.store().kept(name)? {
-                None => ftruncate(open, 0)?,
+                None => rewrite(open, &[])?,
                 // A call that was killed before it removed the file has left it as it was.
-                Some(Kept::File(kept)) if disk::id(&kept)? == disk::id(open)? => {}
-                Some(Kept::Short(bytes)) => {
-                    ftruncate(open, 0)?;
-                    write_all(open, &bytes)?;
-                }
+                Some(Kept::File(kept)) if disk::id(&kept)? == disk::id(open)? => was.size,
+                Some(Kept::Short(bytes)) => rewrite(open, &bytes)?,
                 Some(Kept::File(kept)) => {
                     ftruncate(open, 0)?;
                     disk::copy(&kept, open, was.size)?;
+                    was.size
                 }
             },
             (None, Content::Lost(why)) => return Err(Stop::Left(Why::Lost(*why))),
             (None, Content::Unread) => return Err(io::Error::from(io::ErrorKind::InvalidData).into()),
-        }
+        };
+        // Another program has the file open, and has added to it.
+        let is_longer = disk::size_of(open)? > size;
         set_owner(open, was.owner);
         interruption::point();
         // An access list can name a user that the session did not know. The content does not stay away for that.
         let attributes = set_attributes(open, was.attributes.as_ref());
         interruption::point();
         fchmod(open, Mode::from_raw_mode(was.mode & FILE_MODE))?;
-        if text.is_none() {
+        if text.is_none() && !is_longer {
             set_time(open, was.modified)?;
         }
-        Ok(if attributes.is_ok() { Filled::Whole } else { Filled::WithoutAttributes })
+        Ok(match attributes {
+            _ if is_longer => Filled::Longer,
+            Ok(()) => Filled::Whole,
+            Err(_) => Filled::WithoutAttributes,
+        })
     }
 }
 
@@ -297,6 +309,24 @@ impl Undoer<'_> {
             }
         }
     }
+}
+
+/// Returns true if an open file has the size and the time with which it was looked at.
+pub(super) fn is_unchanged(open: &OwnedFd, looked_at: &State) -> io::Result<bool> {
+    let now = fstat(open)?;
+    let modified = (now.st_mtime, u32::try_from(now.st_mtime_nsec).unwrap_or_default());
+    let is_it =
+        |file: &FileState| (file.size, file.modified) == (disk::size_of(open).unwrap_or_default(), modified);
+    Ok(looked_at.file().is_some_and(is_it))
+}
+
+/// Gives an open file another content. What other programs append meanwhile comes after it. Returns its size.
+fn rewrite(open: &OwnedFd, content: &[u8]) -> rustix::io::Result<u64> {
+    let size = content.len() as u64;
+    ftruncate(open, 0)?;
+    disk::extend(open, size)?;
+    write_all(open, content)?;
+    Ok(size)
 }
 
 /// Returns true if this user can read a file, by its mode.

@@ -4,10 +4,12 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, fchmod, linkat};
+use rustix::fs::{AtFlags, Mode, fchmod, linkat, unlinkat};
 use rustix::io::Errno;
 
 use super::attributes::{FILE_MODE, set_attributes, set_owner};
+use super::files::is_unchanged;
+use super::restored::Restored;
 use super::{Stop, Undoer};
 use crate::disk::{self, Spot, look};
 use crate::history::History;
@@ -47,11 +49,11 @@ impl Undoer<'_> {
         Ok(is_restored || !self.has_later_status(other, twin.file(), was)?)
     }
 
-    /// Makes a path another name of a file that is there. `is_same` says that it has the former content, or the text.
+    /// Makes a path another name of a file that is there, and was `found` so. `is_same` says that it has the former content, or the text.
     pub(super) fn link_again(
         &mut self,
         spot: &Spot,
-        (path, twin): (&Path, &Path),
+        (path, twin, found): (&Path, &Path, &State),
         (was, is_same, text): (&FileState, bool, Option<&[u8]>),
         now: &State,
     ) -> Result<(), Stop> {
@@ -61,6 +63,11 @@ impl Undoer<'_> {
         self.reaches(twin, Some(State::File(was.clone())))?;
         self.twins.push(twin.to_owned());
         let state = look(&other.directory, &other.name)?;
+        // Keeping its content takes time, in which somebody may have written.
+        if !state.is_unchanged(found) {
+            return Err(Stop::Left(Why::Changed));
+        }
+        let is_new = now.is_absent();
         if state.id().is_none() || state.id() != now.id() {
             let name = self.temporary(spot, path)?;
             interruption::point();
@@ -73,7 +80,14 @@ impl Undoer<'_> {
         let store = self.recorder.store();
         let open = opened::file(store, (&spot.directory, &spot.name, path), now, access)?;
         if !is_same {
-            self.fill(&open, was, text)?;
+            if !is_unchanged(&open, &state)? {
+                if is_new {
+                    unlinkat(&spot.directory, &spot.name, AtFlags::empty())?;
+                }
+                return Err(Stop::Left(Why::Changed));
+            }
+            let filled = self.fill(&open, was, text)?;
+            self.note_filled(path, filled);
             self.note_restored(was, path);
             return Ok(());
         }
@@ -89,7 +103,7 @@ impl Undoer<'_> {
     /// the other.
     pub(super) fn is_of_call(&self, name: &Path, twin: &State) -> io::Result<bool> {
         let State::File(twin) = twin else { return Ok(false) };
-        let Some(left) = self.history.left_of(twin.id) else {
+        let Some(left) = self.history.left_of(twin) else {
             // Its content is not in the record, so the times decide. The user can set that of the last write.
             let changed = self.changed_at(name, twin.id)?;
             let is_before = |last: Option<(i64, u32)>, time| last.is_some_and(|last| time <= last);
@@ -100,6 +114,26 @@ impl Undoer<'_> {
             return Ok(false);
         }
         Ok((twin.size, twin.modified) == (left.size, left.modified))
+    }
+
+    /// Returns true if a file has the content that the user has written into it.
+    pub(super) fn is_edit(&self, now: &FileState) -> bool {
+        let is_it = |(_, restored): &(&FileId, &Restored)| restored.id == now.id;
+        let id = self.restored.iter().find(is_it).map_or(now.id, |(was, _)| *was);
+        self.edits_of_user.contains(&(id, now.size, now.modified))
+    }
+
+    /// Checks that making `wanted` of what is there does not destroy what the user has written: the content is the
+    /// same, or has another name that it keeps.
+    pub(super) fn ensure_no_edit(&self, now: &State, wanted: &State) -> Result<(), Stop> {
+        let Some(file) = now.file().filter(|file| self.is_edit(file)) else { return Ok(()) };
+        let is_destroyed = match wanted.file() {
+            Some(was) if self.is_version_of(file.id, was) => {
+                (file.size, file.modified) != (was.size, was.modified)
+            }
+            _ => file.links == 1,
+        };
+        if is_destroyed { Err(Stop::Left(Why::Changed)) } else { Ok(()) }
     }
 
     /// Notes when a file was last changed, before a step changes its names.
