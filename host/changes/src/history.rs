@@ -109,9 +109,10 @@ impl History {
                     let former = former.filter(|former| former.call != *call);
                     let known = Known { entries: &entries, files_left: &files_left, ended: &ended };
                     let left = known.left_before(traces.left, &was.state, former);
-                    if let Some(left) = left.filter(|_| is_first && !traces.is_open(&ended)) {
-                        left_before.insert(position, left);
-                    }
+                    let is_again = !is_first && !open.has(*call);
+                    let of_first = is_again.then(|| edit_found(&entries, &left_before, first, &was.state));
+                    let left = left.filter(|_| is_first && !traces.is_open(&ended)).or(of_first.flatten());
+                    left_before.extend(left.map(|left| (position, left)));
                     if open.has(*call) {
                         traces.announced = Some(position);
                     } else {
@@ -124,7 +125,10 @@ impl History {
                     let known = Known { entries: &entries, files_left: &files_left, ended: &ended };
                     let of_file = known.left_before(None, what, former);
                     let is_changed = what.id().is_some_and(|id| changing.contains(&(*call, id)));
-                    left_before.extend(of_file.filter(|_| !is_changed).map(|left| (position, left)));
+                    let first = what.id().and_then(|id| found.get(&id)).map_or(position, |found| found.first);
+                    let of_first = edit_found(&entries, &left_before, first, what);
+                    let left = if is_changed { of_first } else { of_file };
+                    left_before.extend(left.map(|left| (position, left)));
                     moved(&mut names, from, to, *exchange);
                     let left = |left| Traces { left: Some(left), ..Traces::default() };
                     if !exchange {
@@ -286,6 +290,11 @@ impl History {
         }
     }
 
+    /// Returns when the last call, or undo, ended: seconds and nanoseconds. `None` if none has.
+    pub(crate) fn last_end(&self) -> Option<(i64, u32)> {
+        self.ended.keys().map(|call| self.end_of(*call)).max()
+    }
+
     /// Returns what the last call that may have written the present version of a file, or the last undo, has left of the
     /// file; `None` if that call has removed the name by which it wrote, or did not end.
     pub(crate) fn left_of(&self, now: &FileState) -> Option<&FileState> {
@@ -432,4 +441,18 @@ impl History {
         }
         open.0.map(|(call, start, _)| (call, start))
     }
+}
+
+/// Returns what calls had left of a file before a call recorded it at `first`, with an edit of the user, if the call has
+/// not changed it since then.
+fn edit_found(
+    entries: &[Record],
+    left_before: &HashMap<usize, Left>,
+    first: usize,
+    now: &State,
+) -> Option<Left> {
+    let left = left_before.get(&first).copied()?;
+    let content = |state: &State| state.file().map(|file| (file.id, file.size, file.modified));
+    let is_same = state_in(entries, first).is_some_and(|first| now.is_still(first));
+    (is_same && state_left(entries, left).map(content) != Some(content(now))).then_some(left)
 }

@@ -10,6 +10,7 @@ mod closed;
 mod moves;
 mod other_names;
 mod recorded_move;
+mod repositories;
 mod status;
 mod step;
 mod stuck;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 use by_file::{by_file, not_kept};
 use closed::Through;
 use recorded_move::RecordedMove;
+use repositories::without_objects;
 use status::with_later_status;
 use stuck::{Names, StuckMoves};
 use version::{
@@ -48,6 +50,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
         world: &Through { history, world },
         made: BTreeMap::new(),
         files: HashMap::new(),
+        given_back: HashMap::new(),
         edited: HashSet::new(),
         not_kept: not_kept(history, start),
         back: Vec::new(),
@@ -87,7 +90,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
         }
     }
     planner.restore(pending)?;
-    Ok(planner.steps)
+    without_objects(planner.steps, history, world)
 }
 
 /// The plan so far, and what the disk would look like after it.
@@ -98,6 +101,8 @@ struct Planner<'a> {
     made: BTreeMap<PathBuf, Version>,
     /// The same by file, for those with several names.
     files: HashMap<FileId, Version>,
+    /// The same for files of which only a name that is not there gets a version.
+    given_back: HashMap<FileId, Version>,
     /// The files of which a name gets a version that the user has made.
     edited: HashSet<FileId>,
     /// The files with contents that calls found by these names, and could not keep.
@@ -187,7 +192,14 @@ impl Planner<'_> {
         if *is_replaced {
             return self.leave_occupied(path, states);
         }
-        let version = self.look(path)?;
+        let mut version = self.look(path)?;
+        // What the user has written comes back by another name.
+        if let Some(given_back) = self.given_back(&version)? {
+            let Walk { act, conflict, .. } = self.walk_back(path, given_back.clone(), states)?;
+            if conflict.is_some() || matches!(act, Some(Act::Merge { .. })) {
+                version = given_back;
+            }
+        }
         // A file that a step gives back here, and whose former name is not free, has no other place.
         let is_unmoved = version.state.id().is_some_and(|id| self.unmoved.contains(&id));
         let is_to_go = states.last().is_some_and(|oldest| oldest.was.id() != version.state.id());
@@ -210,7 +222,7 @@ impl Planner<'_> {
             _ => None,
         };
         let has_step = act.is_some();
-        let mut is_replaced = false;
+        let (mut is_replaced, mut is_separate) = (false, false);
         if let Some(act) = act {
             if let Some(why) = self.without_directory(path, &reached.state)? {
                 // Merged edits are in no file of their own.
@@ -230,13 +242,13 @@ impl Planner<'_> {
             let now = on_disk.clone().or_else(|| found.is_absent().then_some(found.clone()));
             let is_linked_since = on_disk.as_ref().is_some_and(|now| self.is_linked_since(now));
             is_replaced = is_linked_since;
-            let is_separate = is_of_other_file || self.is_edited_by_another_name(&found, &reached.state);
+            is_separate = is_of_other_file || self.is_edited_by_another_name(&found, &reached.state);
             self.steps.push(Step { path: path.to_owned(), now, act, is_linked_since, is_separate });
         }
         if matches!(reached.origin, Origin::Recorded(_)) {
             reached.on_disk = on_disk.filter(|_| !has_step);
             if !is_replaced {
-                self.note_version(&found, &mut reached)?;
+                self.note_version(&found, &mut reached, is_separate)?;
             }
             self.made.insert(path.to_owned(), reached);
         }

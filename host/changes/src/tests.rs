@@ -14,6 +14,7 @@ pub(crate) mod killed;
 mod links;
 mod other_names;
 mod redo;
+mod repositories;
 mod several_names;
 pub(crate) mod tree;
 mod unreadable;

@@ -253,7 +253,9 @@ impl Undoer<'_> {
                 };
                 if matches!(stop, Stop::Left(_)) && !matches!(step.act, Act::MoveBack { .. }) {
                     // Without it, what is there by now may be taken for a part of the step.
-                    let _unwritten = self.recorder.not_made(self.call, &path);
+                    for path in self.twins.drain(..).chain([path.clone()]) {
+                        let _unwritten = self.recorder.not_made(self.call, &path);
+                    }
                 }
                 match stop {
                     Stop::Left(why @ Why::Lost(_)) => return self.leave(path, why, None),

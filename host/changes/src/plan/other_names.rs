@@ -54,19 +54,36 @@ impl Planner<'_> {
 
     /// Notes the planned version of a file with several names. The other names share it, because a write by one name
     /// changes them all.
-    pub(super) fn note_version(&mut self, found: &State, reached: &mut Version) -> io::Result<()> {
+    pub(super) fn note_version(
+        &mut self,
+        found: &State,
+        reached: &mut Version,
+        is_separate: bool,
+    ) -> io::Result<()> {
         let Some(file) = reached.state.file() else { return Ok(()) };
         let id = file.id;
         if reached.text.is_some() || self.changed_since(reached)?.is_some() {
             self.edited.insert(id);
         }
         let found = found.file().filter(|found| found.id == id);
-        reached.is_shared = file.links.max(found.map_or(0, |found| found.links)) > 1;
-        // A name that is given back does not say what its file has by then.
-        if reached.is_shared && found.is_some() {
-            self.files.insert(id, reached.clone());
+        reached.is_shared = !is_separate && file.links.max(found.map_or(0, |found| found.links)) > 1;
+        if reached.is_shared {
+            let is_known = found.is_some() || self.files.contains_key(&id);
+            let versions = if is_known { &mut self.files } else { &mut self.given_back };
+            versions.insert(id, reached.clone());
         }
         Ok(())
+    }
+
+    /// Returns the planned version of a file that is on the disk so, if the file gets it by another name that is given
+    /// back: then the file is written, unless the user has changed it since.
+    pub(super) fn given_back(&self, on_disk: &Version) -> io::Result<Option<Version>> {
+        let id = on_disk.state.id();
+        let Some(version) = id.and_then(|id| self.given_back.get(&id)) else { return Ok(None) };
+        if self.changed_since(on_disk)?.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(Version { on_disk: Some(on_disk.state.clone()), ..version.clone() }))
     }
 
     /// Returns what the last step by any name of a file makes of a version of it.

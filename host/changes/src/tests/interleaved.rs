@@ -462,7 +462,9 @@ fn files_are_kept_with_undo_in_between() {
 /// Sessions that lost something of files with several names once.
 #[test]
 fn files_with_several_names_are_kept() {
-    let sessions: [&[_]; 4] = [
+    let sessions: [&[_]; 5] = [
+        // The agent links a file that the user has edited, and writes it by a third name.
+        &[(4, 5, 0, false), (5, 0, 0, true), (4, 4, 0, false), (10, 0, 4, false), (0, 2, 0, false)],
         // The user edits a file between two calls, and the second one removes the name by which it wrote.
         &[(0, 0, 0, false), (8, 0, 1, false), (5, 1, 0, true), (0, 2, 0, false), (4, 2, 0, false)],
         // The agent moves a name over another file, the user edits the file, and the agent touches the new name.
@@ -491,16 +493,30 @@ fn files_with_several_names_are_kept() {
     for actions in sessions {
         keeps_what_was_there(&doings(actions, false), &LINKS).expect("nothing is lost");
     }
-    // A name is given back, the user edits the file, the agent writes it by another name, and all is undone.
-    let actions = [
-        (9, 0, 0, false),
-        (0, 0, 0, true),
-        (4, 2, 0, false),
-        (7, 0, 0, true),
-        (5, 2, 0, true),
-        (0, 0, 0, false),
+    let with_undo: [&[_]; 2] = [
+        // A name is given back, the user edits the file, the agent writes it by another name, and all is undone.
+        &[
+            (9, 0, 0, false),
+            (0, 0, 0, true),
+            (4, 2, 0, false),
+            (7, 0, 0, true),
+            (5, 2, 0, true),
+            (0, 0, 0, false),
+        ],
+        // A call is undone, the user edits the file, the call is redone, and the next one removes a name.
+        &[
+            (8, 6, 1, false),
+            (0, 5, 0, false),
+            (4, 0, 0, false),
+            (7, 0, 0, true),
+            (5, 2, 0, true),
+            (8, 0, 0, true),
+            (4, 5, 0, false),
+        ],
     ];
-    keeps_what_was_there_with_undo_in_between(&doings(&actions, false), &LINKS).expect("nothing is lost");
+    for actions in with_undo {
+        keeps_what_was_there_with_undo_in_between(&doings(actions, false), &LINKS).expect("nothing is lost");
+    }
 }
 
 /// Two files with one size and one time change places, and the user takes the name of one that was removed.

@@ -1,0 +1,91 @@
+//! Git's objects, which the user's commits may need.
+
+use std::fs;
+
+use super::agent::Session;
+use crate::plan::Why;
+
+const OBJECT: &str = "git/objects/ab/of-the-agent";
+
+/// The agent makes a repository.
+fn make(session: &Session) {
+    for name in ["git", "git/refs", "git/refs/heads", "git/objects"] {
+        session.make_directory(name).expect("made");
+    }
+    session.write("git/HEAD", "ref: refs/heads/main\n").expect("written");
+    session.write("git/index", "of the agent\n").expect("written");
+    commit(session);
+}
+
+/// The agent commits.
+fn commit(session: &Session) {
+    session.make_directory("git/objects/ab").expect("made");
+    session.write(OBJECT, "an object").expect("written");
+    session.write("git/refs/heads/main", "of the agent\n").expect("written");
+}
+
+/// A session that commits in a repository of the user.
+fn committed() -> Session {
+    let mut session = Session::new();
+    for name in ["git", "git/refs", "git/refs/heads", "git/objects"] {
+        fs::create_dir(session.at(name)).expect("made");
+    }
+    for name in ["git/HEAD", "git/index", "git/refs/heads/main"] {
+        fs::write(session.at(name), "of the user\n").expect("written");
+    }
+    commit(&session);
+    session.end();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    session
+}
+
+#[test]
+fn objects_go_if_the_user_has_not_used_the_repository() {
+    let session = committed();
+    let report = session.undo();
+    assert!(report.is_complete() && !session.at("git/objects/ab").exists(), "{report:?}");
+}
+
+#[test]
+fn objects_stay_if_the_user_has_used_the_repository() {
+    for name in ["git/refs/heads/own", "git/index"] {
+        let session = committed();
+        fs::write(session.at(name), "of the user, and new\n").expect("written");
+        let report = session.undo();
+        assert!(report.is_complete() && session.at(OBJECT).exists(), "{name}: {report:?}");
+        let main = fs::read_to_string(session.at("git/refs/heads/main")).expect("text");
+        assert_eq!(main, "of the user\n", "{name}");
+        session.redo();
+        assert!(session.at(OBJECT).exists());
+    }
+}
+
+#[test]
+fn a_repository_of_the_agent_stays_if_the_user_has_committed_in_it() {
+    for (name, stays) in [("git/refs/heads/own", true), ("git/index", false)] {
+        let mut session = Session::new();
+        make(&session);
+        session.end();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        fs::write(session.at(name), "of the user, and new\n").expect("written");
+        let report = session.undo();
+        for other in ["git/HEAD", OBJECT] {
+            assert_eq!(session.at(other).exists(), stays, "{name}, {other}: {report:?}");
+        }
+        let is_said = report.left.contains(&(session.at("git"), Why::MadeAndChanged, None));
+        assert_eq!(is_said, stays, "{name}: {report:?}");
+    }
+}
+
+/// Only a directory that looks like a repository is one.
+#[test]
+fn other_directories_of_that_name_are_not_special() {
+    let mut session = Session::new();
+    session.make_directory("objects").expect("made");
+    session.write("objects/one", "of the agent").expect("written");
+    session.end();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    fs::write(session.at("own"), "the user's").expect("written");
+    let report = session.undo();
+    assert!(report.is_complete() && !session.at("objects").exists(), "{report:?}");
+}
