@@ -4,7 +4,7 @@ use std::io;
 
 use super::Planner;
 use super::status::has_status_between;
-use super::version::{Origin, Version};
+use super::version::{Origin, Version, is_given_back};
 use crate::history::{Expected, Written, is_of_call};
 use crate::state::{Content, FileState, State};
 
@@ -108,6 +108,13 @@ impl Planner<'_> {
                 None if !matches!(file.content, Content::Kept(_)) => left.digest = None,
                 None => file.digest = self.world.digest_of_kept(file)?,
             }
+        }
+        // The undo of another session gives back a removed file as another one.
+        if let (State::File(file), State::File(left)) = (&mut now, &left)
+            && version.real.is_some()
+            && is_given_back(file, left)
+        {
+            file.id = left.id;
         }
         Ok(now.is_still(&left))
     }

@@ -1,7 +1,8 @@
 //! A recorded move, and whether a file on the disk is the one that was moved.
 
 use super::stuck::Names;
-use crate::state::{FileState, State};
+use super::version::is_given_back;
+use crate::state::State;
 
 /// A move that a call has made.
 #[derive(Clone, Copy)]
@@ -24,11 +25,4 @@ impl RecordedMove<'_> {
             (now, was) => now == was,
         }
     }
-}
-
-/// Returns true if a file has another number than a recorded one because it was given back: with its size and its time,
-/// which is older than the new file. Another file can have both by chance, but then it is as old as its time.
-fn is_given_back(now: &FileState, was: &FileState) -> bool {
-    let is_known = now.id.born != (0, 0);
-    (now.size, now.modified) == (was.size, was.modified) && (!is_known || now.id.born > now.modified)
 }

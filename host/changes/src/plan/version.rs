@@ -110,3 +110,10 @@ pub(super) fn passed(version: &Version, states: &[Recorded<'_>]) -> usize {
 pub(super) fn is_other_file(left: &State, recorded: &State) -> bool {
     left.file().zip(recorded.file()).is_some_and(|(left, recorded)| left.id != recorded.id)
 }
+
+/// Returns true if a file has another number than a recorded one because it was given back: with its size and its time,
+/// which is older than the new file. Another file can have both by chance, but then it is as old as its time.
+pub(super) fn is_given_back(now: &FileState, was: &FileState) -> bool {
+    let is_known = now.id.born != (0, 0);
+    (now.size, now.modified) == (was.size, was.modified) && (!is_known || now.id.born > now.modified)
+}

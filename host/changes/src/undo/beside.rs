@@ -1,8 +1,8 @@
 //! Former versions that are put beside what has their name now.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsString};
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, symlinkat, unlinkat};
@@ -16,6 +16,8 @@ use crate::recorder::Place;
 use crate::state::State;
 
 const BESIDE: &str = "portcullis-old";
+/// The longest name that file systems have, in bytes.
+const LONGEST_NAME: usize = 255;
 /// How many former versions can be beside one name.
 const BESIDES: u32 = 10_000;
 
@@ -129,13 +131,37 @@ impl Undoer<'_> {
 }
 
 /// Returns the path of a former version: with an ending, and a number after the first; `is_alone` if the first needs
-/// none of both.
+/// none of both. A name that would be too long with it is cut.
 fn numbered(path: &Path, number: u32, is_alone: bool) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    match number {
-        0 if is_alone => {}
-        0 => name.push(format!(".{BESIDE}")),
-        number => name.push(format!(".{BESIDE}-{number}")),
+    let ending = match number {
+        0 if is_alone => return path.to_owned(),
+        0 => format!(".{BESIDE}"),
+        number => format!(".{BESIDE}-{number}"),
+    };
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let mut length = name.len().min(LONGEST_NAME.saturating_sub(ending.len()));
+    // Not in the middle of a character.
+    while length < name.len() && name.get(length).is_some_and(|byte| byte & 0xc0 == 0x80) {
+        length -= 1;
     }
-    path.with_file_name(name)
+    let name = [name.get(..length).unwrap_or_default(), ending.as_bytes()].concat();
+    path.with_file_name(OsString::from_vec(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_where_a_character_begins() {
+        let numbered = |name: &str, number| numbered(Path::new(name), number, false);
+        assert_eq!(numbered("d/f", 0), Path::new("d/f.portcullis-old"));
+        assert_eq!(numbered("d/f", 12), Path::new("d/f.portcullis-old-12"));
+        for name in ["a".repeat(255), "ü".repeat(127), "\u{1f600}".repeat(63)] {
+            let cut = numbered(&name, 3);
+            let text = cut.to_str().expect("whole characters");
+            assert!(text.len() > 250 && text.len() <= 255, "{text}");
+            assert!(name.starts_with(text.strip_suffix(".portcullis-old-3").expect("an ending")));
+        }
+    }
 }
