@@ -84,7 +84,8 @@ impl Undoer<'_> {
         }
         // The topmost one that is missing or no directory; never the project itself or anything around it.
         let missing = directory.ancestors().take_while(|around| !is_directory(around)).last();
-        let top = missing.filter(|top| !self.project.starts_with(top)).ok_or(io::ErrorKind::NotFound)?;
+        let is_gone = || io::Error::new(io::ErrorKind::NotFound, "the project directory is not there");
+        let top = missing.filter(|top| !self.project.starts_with(top)).ok_or_else(is_gone)?;
         let rest = path.strip_prefix(top).map_err(io::Error::other)?;
         let mut made = match self.shelters.get(top) {
             Some(made) => made.clone(),
