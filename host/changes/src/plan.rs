@@ -260,9 +260,8 @@ impl Planner<'_> {
 
     /// Returns true if the user has changed a name since, and all that calls did to it before leaves it as it was.
     fn is_edited_alone(&self, path: &Path, now: &Version, states: &[Recorded<'_>]) -> io::Result<bool> {
-        let Some(Some(left)) = self.changed_since(now)?.filter(|_| !now.state.is_absent()) else {
-            return Ok(false);
-        };
+        let is_there = now.origin == Origin::Disk && !now.state.is_absent();
+        let Some(Some(left)) = self.changed_since(now)?.filter(|_| is_there) else { return Ok(false) };
         let Some(oldest) = states.last().filter(|oldest| oldest.was.is_still(left)) else { return Ok(false) };
         // What the user had in between is put beside.
         Ok(self.formers(path, states)?.len() <= usize::from(beside(oldest.was).is_some()))

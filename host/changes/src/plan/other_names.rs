@@ -13,7 +13,7 @@ impl Planner<'_> {
     /// Adds the states of a file that were recorded for other names of it to those of a name.
     ///
     /// A name that the user has made in between did not lead to older states: the file had fewer names then. Newer ones
-    /// count if the name has led to the file since.
+    /// count if the name led to the file then.
     pub(super) fn with_other_names<'a>(
         &self,
         path: &Path,
@@ -36,10 +36,14 @@ impl Planner<'_> {
         let are_of_calls = left.is_some_and(|left| left.id == file.id && left.links >= file.links);
         let links = if are_of_calls { 2 } else { file.links.max(2) };
         let leads_to_it = self.look(path).is_ok_and(|version| is_it(&version.state));
-        let leads_since = of_file.iter().find(|recorded| !is_it(recorded.was)).unwrap_or(&oldest).position;
+        // What the name had when it was recorded next, or has now.
+        let led_to_it = |position: usize| {
+            let next = of_file.iter().rev().find(|recorded| recorded.position > position);
+            next.map_or(leads_to_it, |recorded| is_it(recorded.was))
+        };
         others.retain(|other| match other.position < oldest.position {
             true => !is_made && other.was.file().is_some_and(|was| was.links >= links),
-            false => leads_to_it && other.position > leads_since,
+            false => led_to_it(other.position),
         });
         states.extend(others);
         states.sort_by_key(|recorded| Reverse(recorded.position));

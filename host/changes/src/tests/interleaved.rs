@@ -493,7 +493,17 @@ fn files_with_several_names_are_kept() {
     for actions in sessions {
         keeps_what_was_there(&doings(actions, false), &LINKS).expect("nothing is lost");
     }
-    let with_undo: [&[_]; 2] = [
+    let with_undo: [&[_]; 3] = [
+        // The agent removes a name of a file that the user has edited, and that is undone first.
+        &[
+            (0, 0, 0, false),
+            (0, 2, 0, false),
+            (5, 0, 0, true),
+            (0, 0, 0, false),
+            (0, 0, 0, true),
+            (4, 2, 0, false),
+            (7, 0, 0, true),
+        ],
         // A name is given back, the user edits the file, the agent writes it by another name, and all is undone.
         &[
             (9, 0, 0, false),
