@@ -290,9 +290,9 @@ impl History {
         }
     }
 
-    /// Returns when the last call, or undo, ended: seconds and nanoseconds. `None` if none has.
-    pub(crate) fn last_end(&self) -> Option<(i64, u32)> {
-        self.ended.keys().map(|call| self.end_of(*call)).max()
+    /// Returns true if a call is a step of an undo, a redo, or of putting one back.
+    pub(crate) fn is_of_undo(&self, call: CallKey) -> bool {
+        self.entries.iter().filter_map(Record::undo_view).any(|view| view == call.view)
     }
 
     /// Returns what the last call that may have written the present version of a file, or the last undo, has left of the

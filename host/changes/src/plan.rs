@@ -27,7 +27,6 @@ use std::path::{Path, PathBuf};
 use by_file::{by_file, not_kept};
 use closed::Through;
 use recorded_move::RecordedMove;
-use repositories::without_objects;
 use status::with_later_status;
 use stuck::{Names, StuckMoves};
 use version::{
@@ -39,6 +38,9 @@ use crate::paths::{is_below, renamed};
 use crate::record::Record;
 use crate::state::{Content, DirectoryState, FileId, FileState, Lost, State};
 use crate::touched::fails;
+
+/// The most lines of a text into which edits are merged. The time grows with the square of those that differ.
+const MERGED_LINES: usize = 10_000;
 
 /// Plans to take back all entries from `start` on.
 ///
@@ -90,7 +92,8 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
         }
     }
     planner.restore(pending)?;
-    without_objects(planner.steps, history, world)
+    let steps = std::mem::take(&mut planner.steps);
+    planner.without_needed(steps, start)
 }
 
 /// The plan so far, and what the disk would look like after it.
@@ -485,7 +488,10 @@ impl Planner<'_> {
         else {
             return Ok(None);
         };
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+        let is_short = |text: &String| text.lines().take(MERGED_LINES + 1).count() <= MERGED_LINES;
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes).ok().filter(|text| !text.contains('\0') && is_short(text))
+        };
         let (Some(left), Some(now), Some(was)) = (text(left), text(now), text(was)) else { return Ok(None) };
         Ok(diffy::merge(&left, &now, &was).ok().map(String::into_bytes))
     }

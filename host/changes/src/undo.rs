@@ -185,6 +185,7 @@ fn perform(
         let _unwritten = undoer.note_left(step);
     }
     undoer.restore_directories();
+    undoer.report.is_project_gone = !project.is_dir();
     undoer.report.count_once();
     undoer.report
 }

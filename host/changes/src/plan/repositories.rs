@@ -2,91 +2,173 @@
 //!
 //! An undo of what the agent's git has made would remove its objects. Once the user has committed on top of them, or
 //! only staged something, his commits may lead to them, and git keeps no list of what leads to an object. So objects stay
-//! if anything else of the repository was changed since. If nothing leads to them, `git gc` removes them.
+//! if the user has changed anything else of the repository since. If nothing leads to them, `git gc` removes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::step::{Act, Step, Why, World};
-use crate::history::History;
+use super::Planner;
+use super::step::{Act, Step, Why};
+use super::version::{Origin, Version};
+use crate::paths::is_below;
+use crate::record::Record;
 use crate::state::State;
 
 /// How many names of a repository are looked at. One with more counts as used.
 const LOOKED_AT: usize = 50_000;
+
+/// The directories of a repository that the user's commits may need: objects, and the heads of other worktrees.
+const NEEDED: [&str; 2] = ["objects", "worktrees"];
+
+/// A repository from which a plan would remove something.
+struct Repository<'a> {
+    /// Its path where the steps are made.
+    path: &'a Path,
+    /// Where it is now.
+    real: PathBuf,
+    /// Whether the session has made it, so that all of it would go.
+    is_made: bool,
+}
 
 /// What becomes of the files that a plan would remove from a repository.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spared {
     Nothing,
     /// The user has used the repository since.
-    Objects,
+    Needed,
     /// The user has used a repository that the session has made.
     All,
 }
 
-/// Leaves steps out that would remove objects which the user's commits may need.
-pub(super) fn without_objects(
-    steps: Vec<Step>,
-    history: &History,
-    world: &dyn World,
-) -> io::Result<Vec<Step>> {
-    let removed: BTreeSet<&Path> =
-        steps.iter().filter(|step| is_removal(step)).map(|step| step.path.as_path()).collect();
-    let mut repositories: BTreeMap<PathBuf, Spared> = BTreeMap::new();
-    for path in &removed {
-        let Some(repository) = repository_of(path) else { continue };
-        if !repositories.contains_key(repository) {
-            let is_made = removed.contains(repository.join("HEAD").as_path());
-            repositories.insert(repository.to_owned(), spared(repository, is_made, history, world)?);
+impl Planner<'_> {
+    /// Leaves steps out that would remove what the user's commits may need. The plan takes back the entries from `start`
+    /// on.
+    pub(super) fn without_needed(&self, steps: Vec<Step>, start: usize) -> io::Result<Vec<Step>> {
+        let removed: BTreeSet<&Path> =
+            steps.iter().filter(|step| is_removal(step)).map(|step| step.path.as_path()).collect();
+        let mut repositories: BTreeMap<PathBuf, Spared> = BTreeMap::new();
+        for path in removed.iter().filter_map(|path| repository_of(path)) {
+            if !repositories.contains_key(path) {
+                let is_made = removed.contains(path.join("HEAD").as_path());
+                repositories.insert(path.to_owned(), self.spared(path, is_made, start)?);
+            }
         }
-    }
-    let is_spared = |step: &Step| {
-        let is_in = |(repository, spared): (&PathBuf, &Spared)| match spared {
-            Spared::Nothing => false,
-            Spared::Objects => step.path.starts_with(repository.join("objects")),
-            Spared::All => step.path.starts_with(repository),
+        let is_spared = |step: &Step| {
+            let is_in = |(repository, spared): (&PathBuf, &Spared)| match spared {
+                Spared::Nothing => false,
+                Spared::Needed => is_needed(&step.path, repository),
+                Spared::All => is_below(&step.path, repository),
+            };
+            is_removal(step) && repositories.iter().any(is_in)
         };
-        is_removal(step) && repositories.iter().any(is_in)
-    };
-    let of_session = repositories.iter().filter(|(_, spared)| **spared == Spared::All).map(|(path, _)| path);
-    let act = || Act::Leave { why: Why::MadeAndChanged, beside: None };
-    let left: Vec<_> = of_session.map(|path| Step::new(path.clone(), None, act())).collect();
-    Ok(steps.into_iter().filter(|step| !is_spared(step)).chain(left).collect())
+        let of_session = repositories.iter().filter(|(_, spared)| **spared == Spared::All);
+        let act = || Act::Leave { why: Why::MadeAndChanged, beside: None };
+        let left: Vec<_> = of_session.map(|(path, _)| Step::new(path.clone(), None, act())).collect();
+        Ok(steps.into_iter().filter(|step| !is_spared(step)).chain(left).collect())
+    }
+
+    fn spared(&self, path: &Path, is_made: bool, start: usize) -> io::Result<Spared> {
+        // A move of the agent may be taken back before or after the removal.
+        for real in [Some(path.to_owned()), self.real(path)].into_iter().flatten() {
+            let is_file = matches!(self.world.look(&real.join("HEAD"))?, State::File(_) | State::Link { .. });
+            if !is_file || !matches!(self.world.look(&real.join("refs"))?, State::Directory(_)) {
+                continue;
+            }
+            let repository = Repository { path, real, is_made };
+            if !self.was_used(&repository, start)? && !self.is_used(&repository, start)? {
+                return Ok(Spared::Nothing);
+            }
+            return Ok(if is_made { Spared::All } else { Spared::Needed });
+        }
+        Ok(Spared::Nothing)
+    }
+
+    /// Returns true if calls have found that the user had changed something of a repository between two of them.
+    fn was_used(&self, repository: &Repository<'_>, start: usize) -> io::Result<bool> {
+        let since = self.first_end(start);
+        for (position, entry) in self.history.entries().iter().enumerate().skip(start) {
+            let Record::Before { call, was } = entry else { continue };
+            let is_in =
+                [repository.path, &repository.real].iter().any(|path| repository.has(path, &was.path));
+            if !is_in || self.history.is_of_undo(*call) {
+                continue;
+            }
+            let found = Version::of(was.state.clone(), Origin::Recorded(position));
+            let is_used = match self.history.left_before(position) {
+                Some(_) => self.changed_since(&found)?.is_some(),
+                None => was.state.file().is_some_and(|file| since.is_some_and(|since| file.modified > since)),
+            };
+            if is_used {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns true if something of a repository is not as the session has left it, and was changed since.
+    fn is_used(&self, repository: &Repository<'_>, start: usize) -> io::Result<bool> {
+        let since = self.first_end(start);
+        let mut left = vec![repository.real.clone()];
+        let mut count = 0;
+        while let Some(directory) = left.pop() {
+            for name in self.world.names(&directory)? {
+                let found = directory.join(&name);
+                if !repository.has(&repository.real, &found) {
+                    continue;
+                }
+                count += 1;
+                let state = self.world.look(&found)?;
+                if matches!(state, State::Directory(_)) {
+                    left.push(found);
+                    continue;
+                }
+                let version = Version { real: Some(found.clone()), ..Version::of(state, Origin::Disk) };
+                let is_changed = match self.changed_since(&version)? {
+                    None => false,
+                    Some(Some(_)) => true,
+                    Some(None) => since.is_none_or(|since| self.is_later_than(&found, since)),
+                };
+                if is_changed || count > LOOKED_AT {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_later_than(&self, path: &Path, time: (i64, u32)) -> bool {
+        self.world.changed_at(path).is_ok_and(|changed| changed > time)
+    }
+
+    /// Returns when the first of the calls ended that are taken back; `None` if none has.
+    fn first_end(&self, start: usize) -> Option<(i64, u32)> {
+        self.history.entries().iter().skip(start).find_map(|entry| {
+            let Record::Ended { call, .. } = entry else { return None };
+            Some(self.history.end_of(*call))
+        })
+    }
+}
+
+impl Repository<'_> {
+    /// Returns true if a path is that of something in the repository, at `top`, whose change says that somebody used it.
+    fn has(&self, top: &Path, path: &Path) -> bool {
+        let Ok(name) = path.strip_prefix(top) else { return false };
+        // A look at the state of a repository writes its index. If that goes, it needs no objects.
+        !(name.starts_with("objects") || self.is_made && name == Path::new("index"))
+    }
 }
 
 fn is_removal(step: &Step) -> bool {
     matches!(step.act, Act::Restore(State::Absent))
 }
 
-/// Returns the directory around the topmost `objects` of a path.
-fn repository_of(path: &Path) -> Option<&Path> {
-    path.ancestors().filter(|above| above.ends_with("objects")).last()?.parent()
+fn is_needed(path: &Path, repository: &Path) -> bool {
+    NEEDED.iter().any(|name| is_below(path, &repository.join(name)))
 }
 
-fn spared(path: &Path, is_made: bool, history: &History, world: &dyn World) -> io::Result<Spared> {
-    let is_file = matches!(world.look(&path.join("HEAD"))?, State::File(_) | State::Link { .. });
-    let is_repository = is_file && matches!(world.look(&path.join("refs"))?, State::Directory(_));
-    let Some(last) = history.last_end().filter(|_| is_repository) else { return Ok(Spared::Nothing) };
-    let mut left = vec![path.to_owned()];
-    let mut count = 0;
-    while let Some(directory) = left.pop() {
-        for name in world.names(&directory)? {
-            let found = directory.join(&name);
-            // A look at the state of a repository that is to go writes its index.
-            if directory == path && (name == "objects" || is_made && name == "index") {
-                continue;
-            }
-            count += 1;
-            match world.look(&found)? {
-                State::Directory(_) => left.push(found),
-                State::Absent => {}
-                _ if count <= LOOKED_AT && world.changed_at(&found)? <= last => {}
-                State::File(_) | State::Link { .. } | State::Special { .. } => {
-                    return Ok(if is_made { Spared::All } else { Spared::Objects });
-                }
-            }
-        }
-    }
-    Ok(Spared::Nothing)
+/// Returns the directory around the topmost of these directories in a path.
+fn repository_of(path: &Path) -> Option<&Path> {
+    let is_needed = |above: &&Path| NEEDED.iter().any(|name| above.ends_with(name));
+    path.ancestors().filter(is_needed).last()?.parent()
 }

@@ -90,6 +90,49 @@ fn redo_gives_back_only_what_the_last_undo_took_back() {
     }
 }
 
+/// The next undo goes further back if the last call has changed nothing, or if the user has changed all that it left.
+#[test]
+fn undo_goes_on_before_a_call_with_nothing_to_take_back() {
+    type Change = fn(&mut Session);
+    let changes: [(Change, Change); 4] = [
+        (
+            |session| {
+                session.write("n", "two").expect("written");
+                session.remove("n").expect("removed");
+            },
+            |_| {},
+        ),
+        (
+            |session| session.write("f", "A").expect("written"),
+            |session| fs::write(session.at("f"), "the user's").expect("written"),
+        ),
+        (
+            |session| session.write("f", "A").expect("written"),
+            |session| fs::remove_file(session.at("f")).expect("removed"),
+        ),
+        (
+            |session| session.write("n", "A").expect("written"),
+            |session| fs::write(session.at("n"), "the user's").expect("written"),
+        ),
+    ];
+    for (agent, user) in changes {
+        let mut session = Session::new();
+        fs::write(session.at("f"), "old").expect("a file");
+        session.write("first", "one").expect("written");
+        session.end();
+        agent(&mut session);
+        session.end();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        user(&mut session);
+        let own = contents(&session.project());
+        for _ in 0..2 {
+            session.undo_newest();
+        }
+        assert!(!session.at("first").exists(), "{own}");
+        assert_eq!(session.undo_newest().map(|_| ()), None, "{own}");
+    }
+}
+
 /// Each path is compared with all moves, so that must be cheap.
 #[test]
 fn many_moves_come_back() {

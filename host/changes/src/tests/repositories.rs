@@ -48,15 +48,48 @@ fn objects_go_if_the_user_has_not_used_the_repository() {
 
 #[test]
 fn objects_stay_if_the_user_has_used_the_repository() {
-    for name in ["git/refs/heads/own", "git/index"] {
+    for name in ["git/refs/heads/own", "git/refs/heads/main", "git/index"] {
         let session = committed();
         fs::write(session.at(name), "of the user, and new\n").expect("written");
         let report = session.undo();
-        assert!(report.is_complete() && session.at(OBJECT).exists(), "{name}: {report:?}");
-        let main = fs::read_to_string(session.at("git/refs/heads/main")).expect("text");
-        assert_eq!(main, "of the user\n", "{name}");
+        assert!(session.at(OBJECT).exists(), "{name}: {report:?}");
         session.redo();
-        assert!(session.at(OBJECT).exists());
+        assert!(session.at(OBJECT).exists(), "{name}");
+        session.undo();
+        assert!(session.at(OBJECT).exists(), "{name}");
+    }
+}
+
+/// Calls that come after the user's commit do not hide it, not even one that moves the reference on.
+#[test]
+fn objects_stay_after_later_calls() {
+    for (user, agent) in [
+        ("git/refs/heads/own", "other"),
+        ("git/refs/heads/main", "git/refs/heads/main"),
+        ("git/refs/heads/own", "git/refs/heads/own"),
+    ] {
+        let mut session = committed();
+        fs::write(session.at(user), "of the user, and new\n").expect("written");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        session.write(agent, "of the agent, and newer\n").expect("written");
+        session.end();
+        let report = session.undo();
+        assert!(session.at(OBJECT).exists(), "{user}, {agent}: {report:?}");
+    }
+}
+
+#[test]
+fn a_moved_repository_of_the_agent_stays_if_the_user_has_committed_in_it() {
+    let mut session = Session::new();
+    make(&session);
+    session.rename("git", "moved", false).expect("moved");
+    session.end();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    fs::write(session.at("moved/refs/heads/own"), "of the user\n").expect("written");
+    let report = session.undo();
+    for name in ["HEAD", "refs/heads/own", "objects/ab/of-the-agent"] {
+        let is_there = ["git", "moved"].iter().any(|top| session.at(top).join(name).exists());
+        assert!(is_there, "{name}: {report:?}");
     }
 }
 

@@ -20,16 +20,19 @@ pub struct Report {
     pub left: Vec<(PathBuf, Why, Option<PathBuf>)>,
     /// What could not be done.
     pub failed: Vec<(PathBuf, io::Error)>,
+    /// Whether the project directory is not there.
+    pub is_project_gone: bool,
     /// What was replaced or removed and could not be kept, so that taking this back does not bring it back.
     pub lost: Vec<(PathBuf, Lost)>,
 }
 
 impl Report {
-    /// Returns true if the undo can be repeated: the user can remove an obstacle, such as a closed directory, or nothing
-    /// was undone, for example because the project is gone.
+    /// Returns true if the undo can be repeated: the user can remove an obstacle, such as a closed directory, or the project
+    /// can come back. What the user has changed is no obstacle: repeating would find it changed again.
     #[must_use]
     pub fn can_be_repeated(&self) -> bool {
-        let is_reason = |why: &Why| matches!(why, Why::Closed | Why::Unreadable);
+        let is_closed = |why: &Why| matches!(why, Why::Closed | Why::Unreadable);
+        let is_in_the_way = |why: &Why| matches!(why, Why::Occupied | Why::NotEmpty | Why::Missed);
         // Others would be the same again, as for an access list with a user who is not known.
         let is_error = |error: &io::Error| {
             matches!(
@@ -37,10 +40,11 @@ impl Report {
                 Some(Errno::ACCESS | Errno::NOSPC | Errno::DQUOT | Errno::ROFS | Errno::BUSY | Errno::IO)
             )
         };
+        let is_left = |is_reason: &dyn Fn(&Why) -> bool| self.left.iter().any(|(_, why, _)| is_reason(why));
         let is_nothing_done = self.done.is_empty() && self.merged.is_empty();
-        is_nothing_done && !self.is_complete()
+        is_nothing_done && (self.is_project_gone && !self.is_complete() || is_left(&is_in_the_way))
             || self.failed.iter().any(|(_, error)| is_error(error))
-            || self.left.iter().any(|(_, why, _)| is_reason(why))
+            || is_left(&is_closed)
     }
 
     /// Leaves each name in the lists only once: several steps can be at one name.

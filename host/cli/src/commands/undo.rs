@@ -110,6 +110,10 @@ fn take_back(
     };
     let steps = opened.plan(range)?;
     if steps.is_empty() {
+        if !how.dry_run {
+            // So that the next undo goes further back.
+            opened.take_back(range)?;
+        }
         return nothing(page, how.record.json, "everything is as it was");
     }
     if how.dry_run {
