@@ -50,7 +50,9 @@ impl Planner<'_> {
         let mut repositories: BTreeMap<PathBuf, Spared> = BTreeMap::new();
         for path in removed.iter().filter_map(|path| repository_of(path)) {
             if !repositories.contains_key(path) {
-                let is_made = removed.contains(path.join("HEAD").as_path());
+                let head = path.join("HEAD");
+                let is_made =
+                    steps.iter().any(|step| step.path == head && (is_removal(step) || is_stuck(step)));
                 repositories.insert(path.to_owned(), self.spared(path, is_made, start)?);
             }
         }
@@ -60,7 +62,7 @@ impl Planner<'_> {
                 Spared::Needed => is_needed(&step.path, repository),
                 Spared::All => is_below(&step.path, repository),
             };
-            is_removal(step) && repositories.iter().any(is_in)
+            (is_removal(step) || is_stuck(step)) && repositories.iter().any(is_in)
         };
         let of_session = repositories.iter().filter(|(_, spared)| **spared == Spared::All);
         let act = || Act::Leave { why: Why::MadeAndChanged, beside: None };
@@ -161,6 +163,11 @@ impl Repository<'_> {
 
 fn is_removal(step: &Step) -> bool {
     matches!(step.act, Act::Restore(State::Absent))
+}
+
+/// Returns true if a name that the session made stays because of the user.
+fn is_stuck(step: &Step) -> bool {
+    matches!(step.act, Act::Leave { why: Why::MadeAndChanged | Why::NotEmpty, beside: None })
 }
 
 fn is_needed(path: &Path, repository: &Path) -> bool {
