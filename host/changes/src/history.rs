@@ -78,7 +78,7 @@ pub(crate) struct Written<'a> {
 }
 
 /// A version of a file: with its size, and when it was last written: seconds and nanoseconds.
-pub(crate) type Version = (FileId, u64, (i64, u32));
+pub(crate) type FileVersion = (FileId, u64, (i64, u32));
 
 impl History {
     /// Builds the history from the entries of a journal, the number of damaged ones, and the time of its last write.
@@ -381,7 +381,7 @@ impl History {
 
     /// Returns the versions of files with several names that calls have found, and that the user or another program had
     /// written after earlier calls.
-    pub(crate) fn edits_by_several_names(&self) -> HashSet<Version> {
+    pub(crate) fn edits_by_several_names(&self) -> HashSet<FileVersion> {
         let undoing: HashSet<u64> = self.entries.iter().filter_map(Record::undo_view).collect();
         let version = |file: &FileState| (file.id, file.size, file.modified);
         let mut edits = HashSet::new();

@@ -261,7 +261,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Returns true if the user has changed a name since, and all that calls did to it before leaves it as it was.
+    /// Returns true if only the user has changed a name: calls have left it as they had found it first.
     fn is_edited_alone(&self, path: &Path, now: &Version, states: &[Recorded<'_>]) -> io::Result<bool> {
         let is_there = now.origin == Origin::Disk && !now.state.is_absent();
         let Some(Some(left)) = self.changed_since(now)?.filter(|_| is_there) else { return Ok(false) };

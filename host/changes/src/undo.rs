@@ -31,7 +31,7 @@ pub use report::{Report, Whole};
 use restored::Restored;
 
 use crate::disk::{self, Spot, look};
-use crate::history::{History, Version};
+use crate::history::{FileVersion, History};
 use crate::interruption;
 use crate::opened::still_open;
 use crate::paths::{TEMPORARY, moved, renamed_by};
@@ -156,7 +156,7 @@ fn perform(
     call: CallKey,
     steps: &[Step],
     (project, history): (&Path, &History),
-    edits_of_user: HashSet<Version>,
+    edits_of_user: HashSet<FileVersion>,
 ) -> Report {
     let mut undoer = Undoer {
         recorder,
@@ -206,7 +206,7 @@ struct Undoer<'a> {
     /// When files with several names had last been changed before the first step at one of them.
     changed_at: HashMap<FileId, (i64, u32)>,
     /// What the user has written into files with several names. It is not overwritten: a plan does not know all names.
-    edits_of_user: HashSet<Version>,
+    edits_of_user: HashSet<FileVersion>,
     /// The files that got other names since, with the number of steps at them.
     linked_since: HashMap<FileId, u32>,
     /// The names that do not become other names of their files again, because the user has changed those.

@@ -79,8 +79,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Returns the planned version of a file that is on the disk so, if the file gets it by another name that is given
-    /// back: then the file is written, unless the user has changed it since.
+    /// Returns what a file with this version on the disk will be after a step that gives back another name of it: the step
+    /// writes the file, unless the user has changed it since. `None` if there is no such step.
     pub(super) fn given_back(&self, on_disk: &Version) -> io::Result<Option<Version>> {
         let id = on_disk.state.id();
         let Some(version) = id.and_then(|id| self.given_back.get(&id)) else { return Ok(None) };

@@ -49,7 +49,8 @@ impl Undoer<'_> {
         Ok(is_restored || !self.has_later_status(other, twin.file(), was)?)
     }
 
-    /// Makes a path another name of a file that is there, and was `found` so. `is_same` says that it has the former content, or the text.
+    /// Makes a path another name of a file that is there, if it is still as it was `found`. `is_same` says that it has the
+    /// former content, or the text.
     pub(super) fn link_again(
         &mut self,
         spot: &Spot,
