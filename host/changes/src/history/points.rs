@@ -219,14 +219,12 @@ impl History {
     }
 
     /// Returns the start of the newest turn with changes that are in force, or of the newest such call where no turn is
-    /// recorded. A call that left everything as it was has no changes.
+    /// recorded.
     #[must_use]
     pub fn newest(&self) -> Option<usize> {
         let points = self.points();
-        let has_changes = |point: &Point| {
-            matches!(point.kind, PointKind::Call(_)) && !point.undone && !self.changes(point).is_empty()
-        };
-        let last = points.iter().rposition(has_changes)?;
+        let last =
+            points.iter().rposition(|point| matches!(point.kind, PointKind::Call(_)) && !point.undone)?;
         let turn = points.iter().take(last).rev().find(|point| point.kind == PointKind::Turn);
         turn.or_else(|| points.get(last)).map(|point| point.start)
     }

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use super::Planner;
 use super::step::{Act, Step, Why};
 use super::version::{Origin, Version};
-use crate::paths::is_below;
+use crate::paths::{is_below, is_temporary};
 use crate::record::Record;
-use crate::state::State;
+use crate::state::{Content, State};
 
 /// How many names of a repository are looked at. One with more counts as used.
 const LOOKED_AT: usize = 50_000;
@@ -42,32 +42,93 @@ enum Spared {
 }
 
 impl Planner<'_> {
-    /// Leaves steps out that would remove what the user's commits may need. The plan takes back the entries from `start`
-    /// on.
+    /// Leaves steps out that would remove what the user's commits may need, and gives back what later calls have removed of
+    /// that. The plan takes back the entries from `start` on.
     pub(super) fn without_needed(&self, steps: Vec<Step>, start: usize) -> io::Result<Vec<Step>> {
-        let removed: BTreeSet<&Path> =
-            steps.iter().filter(|step| is_removal(step)).map(|step| step.path.as_path()).collect();
-        let mut repositories: BTreeMap<PathBuf, Spared> = BTreeMap::new();
-        for path in removed.iter().filter_map(|path| repository_of(path)) {
-            if !repositories.contains_key(path) {
+        let repositories = self.used_repositories(&steps, start)?;
+        if repositories.is_empty() {
+            return Ok(steps);
+        }
+        let mut kept = Vec::new();
+        let mut missing = self.removed_since(&repositories, start)?;
+        for step in steps {
+            let spared = repositories.iter().find(|(repository, _)| is_below(&step.path, repository));
+            let Some((repository, spared)) = spared else {
+                kept.push(step);
+                continue;
+            };
+            let is_needed = is_needed(&step.path, repository);
+            if (is_removal(&step) || is_stuck(&step)) && (is_needed || *spared == Spared::All) {
+                continue;
+            }
+            // Git would take a former version beside an object for a damaged one.
+            if let Act::Leave { beside: Some(former), .. } = &step.act
+                && is_needed
+            {
+                if self.world.look(&step.path)?.is_absent() {
+                    missing.entry(step.path.clone()).or_insert_with(|| former.clone());
+                }
+                continue;
+            }
+            if matches!(step.act, Act::Restore(_)) {
+                missing.remove(&step.path);
+            }
+            kept.push(step);
+        }
+        // A directory comes before what is in it.
+        kept.extend(missing.into_iter().map(|(path, state)| Step::new(path, None, Act::Restore(state))));
+        let of_session = repositories.into_iter().filter(|(_, spared)| *spared == Spared::All);
+        let act = || Act::Leave { why: Why::MadeAndChanged, beside: None };
+        kept.extend(of_session.map(|(path, _)| Step::new(path, None, act())));
+        Ok(kept)
+    }
+
+    /// Returns the repositories that the user has used among those of which the plan, or one of the calls that it takes
+    /// back, removes something.
+    fn used_repositories(&self, steps: &[Step], start: usize) -> io::Result<BTreeMap<PathBuf, Spared>> {
+        let removed = steps.iter().filter(|step| is_removal(step)).map(|step| step.path.as_path());
+        let recorded = self.history.entries().iter().skip(start).filter_map(|entry| {
+            if let Record::Before { was, .. } = entry { Some(was.path.as_path()) } else { None }
+        });
+        let mut known: BTreeSet<&Path> = BTreeSet::new();
+        let mut used = BTreeMap::new();
+        for path in removed.chain(recorded).flat_map(around_needed) {
+            if known.insert(path) {
                 let head = path.join("HEAD");
                 let is_made =
                     steps.iter().any(|step| step.path == head && (is_removal(step) || is_stuck(step)));
-                repositories.insert(path.to_owned(), self.spared(path, is_made, start)?);
+                let spared = self.spared(path, is_made, start)?;
+                if spared != Spared::Nothing {
+                    used.insert(path.to_owned(), spared);
+                }
             }
         }
-        let is_spared = |step: &Step| {
-            let is_in = |(repository, spared): (&PathBuf, &Spared)| match spared {
-                Spared::Nothing => false,
-                Spared::Needed => is_needed(&step.path, repository),
-                Spared::All => is_below(&step.path, repository),
+        Ok(used)
+    }
+
+    /// Returns what calls have found in these repositories of what the user's commits may need, and what is gone.
+    fn removed_since(
+        &self,
+        repositories: &BTreeMap<PathBuf, Spared>,
+        start: usize,
+    ) -> io::Result<BTreeMap<PathBuf, State>> {
+        let mut missing = BTreeMap::new();
+        for entry in self.history.entries().iter().skip(start).rev() {
+            let Record::Before { was, .. } = entry else { continue };
+            let is_kept = match &was.state {
+                State::File(file) => matches!(file.content, Content::Kept(_)),
+                State::Directory(_) => true,
+                State::Absent | State::Link { .. } | State::Special { .. } => false,
             };
-            (is_removal(step) || is_stuck(step)) && repositories.iter().any(is_in)
-        };
-        let of_session = repositories.iter().filter(|(_, spared)| **spared == Spared::All);
-        let act = || Act::Leave { why: Why::MadeAndChanged, beside: None };
-        let left: Vec<_> = of_session.map(|(path, _)| Step::new(path.clone(), None, act())).collect();
-        Ok(steps.into_iter().filter(|step| !is_spared(step)).chain(left).collect())
+            let is_of_use = is_kept && !is_temporary(&was.path);
+            if is_of_use
+                && repositories.keys().any(|repository| is_needed(&was.path, repository))
+                && self.world.look(&was.path)?.is_absent()
+            {
+                missing.entry(was.path.clone()).or_insert_with(|| was.state.clone());
+            }
+        }
+        Ok(missing)
     }
 
     fn spared(&self, path: &Path, is_made: bool, start: usize) -> io::Result<Spared> {
@@ -174,8 +235,8 @@ fn is_needed(path: &Path, repository: &Path) -> bool {
     NEEDED.iter().any(|name| is_below(path, &repository.join(name)))
 }
 
-/// Returns the directory around the topmost of these directories in a path.
-fn repository_of(path: &Path) -> Option<&Path> {
+/// Returns the directories around those in a path that have such a name.
+fn around_needed(path: &Path) -> impl Iterator<Item = &Path> {
     let is_needed = |above: &&Path| NEEDED.iter().any(|name| above.ends_with(name));
-    path.ancestors().filter(is_needed).last()?.parent()
+    path.ancestors().filter(is_needed).filter_map(Path::parent)
 }

@@ -78,6 +78,50 @@ fn objects_stay_after_later_calls() {
     }
 }
 
+/// Directories above a repository can have any names.
+#[test]
+fn objects_stay_below_directories_with_the_same_names() {
+    for above in ["objects", "worktrees", "worktrees/objects"] {
+        let mut session = Session::new();
+        let at = |session: &Session, name: &str| session.at(above).join(name);
+        fs::create_dir_all(at(&session, "git/refs/heads")).expect("made");
+        fs::create_dir_all(at(&session, "git/objects/ab")).expect("made");
+        fs::write(at(&session, "git/HEAD"), "of the user\n").expect("written");
+        session.write(&format!("{above}/{OBJECT}"), "an object").expect("written");
+        session.end();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        fs::write(at(&session, "git/refs/heads/own"), "of the user\n").expect("written");
+        let report = session.undo();
+        assert!(at(&session, OBJECT).exists(), "{above}: {report:?}");
+    }
+}
+
+/// The user commits on top of the agent, and a later call removes what nothing leads to by then.
+#[test]
+fn objects_that_a_later_call_removes_come_back() {
+    for is_made in [false, true] {
+        let mut session = if is_made { Session::new() } else { committed() };
+        if is_made {
+            make(&session);
+            session.end();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        fs::write(session.at("git/objects/ab/of-the-user"), "another object").expect("written");
+        fs::write(session.at("git/refs/heads/main"), "of the user, and new\n").expect("written");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        session.write("git/refs/heads/main", "reset\n").expect("written");
+        session.remove_all("git/objects/ab").expect("removed");
+        session.end();
+        let report = session.undo();
+        for name in [OBJECT, "git/objects/ab/of-the-user"] {
+            assert!(session.at(name).exists(), "{is_made}, {name}: {report:?}");
+        }
+        let text = super::tree::contents(&session.project());
+        assert!(text.contains("of the user, and new"), "{is_made}: {report:?}, {text}");
+        assert!(!text.contains("objects/ab.portcullis"), "{is_made}: {report:?}, {text}");
+    }
+}
+
 #[test]
 fn a_moved_repository_of_the_agent_stays_if_the_user_has_committed_in_it() {
     let mut session = Session::new();
