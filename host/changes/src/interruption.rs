@@ -31,7 +31,7 @@ pub(crate) fn point() {
 #[cfg(test)]
 pub(crate) const LAST_POINT: &str = "PORTCULLIS_LAST_POINT";
 
-/// What a thread does at one of its points.
+/// An action that a test runs when this thread reaches a point.
 #[cfg(test)]
 #[derive(Default)]
 struct Planned {

@@ -396,8 +396,8 @@ impl Recorder {
         self.store.append(&[Record::NotMade { call, path: path.to_owned() }])
     }
 
-    /// Records what a step of an undo has left at a name, and returns it. A file of another size than the step has given
-    /// it was changed since.
+    /// Records the state of a name after a step of an undo, and returns it. `size` is the size that the step gave the file:
+    /// it is recorded even if the file has another one by now, so that this counts as an edit of the user.
     pub(crate) fn left_so_far(&self, call: CallKey, path: &Path, size: Option<u64>) -> io::Result<State> {
         let mut left = self.left(&mut Spots::default(), path, &State::Absent)?;
         if let (State::File(file), Some(size)) = (&mut left.state, size)

@@ -56,8 +56,8 @@ pub(crate) fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
     all
 }
 
-/// What the steps of an undo, or of a whole call, have left at each name, as it is called at their end. What is there by
-/// then may be somebody else's.
+/// The state of each name right after the last step of an undo, or of a commit, that changed it. Moves rename the keys. The
+/// user may have changed the file again before the undo ended.
 #[derive(Default)]
 pub(crate) struct LeftBySteps {
     pub(crate) names: BTreeMap<PathBuf, State>,

@@ -22,8 +22,8 @@ struct TakenBack {
 }
 
 impl History {
-    /// Marks the points whose changes have been taken back. A redo gives back what the undos have taken back that it takes
-    /// back, and nothing that had been taken back before them.
+    /// Marks the points that are undone. A redo makes those in force again that its undo had taken back. Points that were
+    /// undone before that undo stay undone.
     pub(super) fn mark_undone(&self, points: &mut [Point]) {
         let mut in_force: Vec<(usize, Vec<TakenBack>)> = Vec::new();
         for Undo { at, to, is_redo, is_partly } in self.undos() {

@@ -79,8 +79,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Returns what a file with this version on the disk will be after a step that gives back another name of it: the step
-    /// writes the file, unless the user has changed it since. `None` if there is no such step.
+    /// Returns the version of a file after a planned step that restores another of its names. The step writes the file, so
+    /// this differs from the version on the disk. `None` without such a step, or if the user has changed the file since.
     pub(super) fn given_back(&self, on_disk: &Version) -> io::Result<Option<Version>> {
         let id = on_disk.state.id();
         let Some(version) = id.and_then(|id| self.given_back.get(&id)) else { return Ok(None) };

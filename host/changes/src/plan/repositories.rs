@@ -75,7 +75,7 @@ impl Planner<'_> {
             }
             kept.push(step);
         }
-        // A directory comes before what is in it.
+        // Sorted by path, so each directory is made before its files.
         kept.extend(missing.into_iter().map(|(path, state)| Step::new(path, None, Act::Restore(state))));
         let of_session = repositories.into_iter().filter(|(_, spared)| *spared == Spared::All);
         let act = || Act::Leave { why: Why::MadeAndChanged, beside: None };
@@ -106,7 +106,8 @@ impl Planner<'_> {
         Ok(used)
     }
 
-    /// Returns what calls have found in these repositories of what the user's commits may need, and what is gone.
+    /// Returns the objects and worktree entries of these repositories that calls have recorded and that no longer exist,
+    /// with their last recorded states.
     fn removed_since(
         &self,
         repositories: &BTreeMap<PathBuf, Spared>,
@@ -214,7 +215,8 @@ impl Planner<'_> {
 }
 
 impl Repository<'_> {
-    /// Returns true if a path is that of something in the repository, at `top`, whose change says that somebody used it.
+    /// Returns true if `path` is in the repository at `top`, and a change of it by the user means that the user has used
+    /// the repository.
     fn has(&self, top: &Path, path: &Path) -> bool {
         let Ok(name) = path.strip_prefix(top) else { return false };
         // A look at the state of a repository writes its index. If that goes, it needs no objects.

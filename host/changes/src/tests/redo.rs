@@ -59,7 +59,7 @@ fn undo_after_redo_is_as_the_first_one() {
     }
 }
 
-/// What was undone before the undo that is taken back stays undone, and the next undo passes over it.
+/// Two undos and a redo: the call of the first undo stays undone, and the next undo takes back the call before it.
 #[test]
 fn redo_gives_back_only_what_the_last_undo_took_back() {
     for is_edited in [false, true] {

@@ -1,4 +1,4 @@
-//! What the steps of an undo have left, so that what somebody else writes meanwhile is told from it.
+//! Records the state of each name after a step of an undo, to recognise what the user writes while the undo runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::state::{Content, FileState, State};
 use crate::world::Disk;
 
 impl Undoer<'_> {
-    /// Records what a step has left, so that an edit of somebody else is told from it.
+    /// Records the states of the names that a step has changed, to recognise later edits of the user.
     pub(super) fn note_left(&mut self, step: &Step) -> io::Result<()> {
         let size = match &step.act {
             Act::Restore(State::File(FileState { content: Content::Kept(_), size, .. })) => Some(*size),

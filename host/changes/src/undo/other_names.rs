@@ -64,7 +64,7 @@ impl Undoer<'_> {
         self.reaches(twin, Some(State::File(was.clone())))?;
         self.twins.push(twin.to_owned());
         let state = look(&other.directory, &other.name)?;
-        // Keeping its content takes time, in which somebody may have written.
+        // The user may have written the file while `before` copied its content.
         if !state.is_unchanged(found) {
             return Err(Stop::Left(Why::Changed));
         }
@@ -124,8 +124,8 @@ impl Undoer<'_> {
         self.edits_of_user.contains(&(id, now.size, now.modified))
     }
 
-    /// Checks that making `wanted` of what is there does not destroy what the user has written: the content is the
-    /// same, or has another name that it keeps.
+    /// Checks that replacing `now` by `wanted` does not destroy an edit of the user: the content stays the same, or the file
+    /// keeps another name.
     pub(super) fn ensure_no_edit(&self, now: &State, wanted: &State) -> Result<(), Stop> {
         let Some(file) = now.file().filter(|file| self.is_edit(file)) else { return Ok(()) };
         let is_destroyed = match wanted.file() {

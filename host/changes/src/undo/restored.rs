@@ -8,7 +8,7 @@ use crate::state::FileId;
 pub(super) struct Restored {
     /// Its names.
     pub(super) names: Vec<PathBuf>,
-    /// What it is now: one that was made anew is another file.
+    /// The file that has these names now. It is another one than before if undo had to make it again.
     pub(super) id: FileId,
     /// How many names it had.
     pub(super) links: u32,
