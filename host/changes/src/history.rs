@@ -23,6 +23,9 @@ use crate::record::{CallKey, Named, Record};
 use crate::state::{FileId, FileState, State};
 use crate::touched::fails;
 
+/// The seconds within which the commands of a killed session have ended.
+const KILLED_WITHIN: i64 = 2;
+
 /// A journal that was read.
 #[derive(Debug)]
 pub struct History {
@@ -288,6 +291,34 @@ impl History {
             // A call that did not end may have changed it until the journal ends.
             _ => self.written,
         }
+    }
+
+    /// Returns when the last call, undo or commit ended: seconds and nanoseconds. If it has no end, it was killed.
+    pub(crate) fn last_end(&self) -> (i64, u32) {
+        let last = self.entries.iter().rev().find(|entry| match entry {
+            Record::Turn { .. }
+            | Record::Undone { complete: true, .. }
+            | Record::Opens { .. }
+            | Record::Closes { .. } => false,
+            Record::Before { .. }
+            | Record::Moved { .. }
+            | Record::NotMoved { .. }
+            | Record::Left { .. }
+            | Record::LeftSoFar { .. }
+            | Record::Reaches { .. }
+            | Record::Ended { .. }
+            | Record::Undo { .. }
+            | Record::Whole { .. }
+            | Record::NotMade { .. }
+            | Record::Undone { complete: false, .. } => true,
+        });
+        if let Some(Record::Ended { at, .. }) = last { since_1970(*at) } else { self.killed_until() }
+    }
+
+    /// Returns until when a call that has no end may have changed something.
+    pub(crate) fn killed_until(&self) -> (i64, u32) {
+        let (seconds, nanoseconds) = self.written;
+        (seconds + KILLED_WITHIN, nanoseconds)
     }
 
     /// Returns true if a call is a step of an undo, a redo, or of putting one back.

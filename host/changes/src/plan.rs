@@ -9,6 +9,7 @@ mod changed_since;
 mod closed;
 mod moves;
 mod other_names;
+mod packed_references;
 mod recorded_move;
 mod repositories;
 mod status;

@@ -11,6 +11,7 @@ mod during;
 pub(crate) mod every_point;
 mod interleaved;
 pub(crate) mod killed;
+mod killed_session;
 mod links;
 mod other_names;
 mod redo;

@@ -8,9 +8,6 @@ use super::version::{Origin, Version, is_given_back};
 use crate::history::{Expected, Written, is_of_call};
 use crate::state::{Content, FileState, State};
 
-/// The seconds within which the commands of a killed session have ended.
-const KILLED_WITHIN: i64 = 2;
-
 impl Planner<'_> {
     /// Returns `Some` if the user or another program made this version: with the state that the session had left
     /// there before, or `None` if it had left nothing.
@@ -31,7 +28,7 @@ impl Planner<'_> {
                     let left = is_undo.then_some(left);
                     return Ok((!self.is_written(version, found, end)?).then_some(left));
                 }
-                Some(Expected::Anything) | None => return Ok(self.is_later(version).then_some(None)),
+                Some(Expected::Anything) | None => return Ok(self.is_later(version)?.then_some(None)),
                 Some(Expected::Nothing) => return Ok((!version.state.is_absent()).then_some(None)),
             },
             Origin::Recorded(position) => match self.history.left_before(position) {
@@ -56,10 +53,15 @@ impl Planner<'_> {
         Ok(is_of_call(now, then, end) && self.history.last_change(now.id).is_some_and(|last| changed <= last))
     }
 
-    /// Returns true if a file was changed much later than the journal: a call that did not end has not done that.
-    fn is_later(&self, version: &Version) -> bool {
-        let (seconds, nanoseconds) = self.history.written;
-        version.state.file().is_some_and(|file| file.modified > (seconds + KILLED_WITHIN, nanoseconds))
+    /// Returns true if a name got this version much later than the journal was written: a call that did not end has not
+    /// made it. A file that was put there may have an old time of its content.
+    fn is_later(&self, version: &Version) -> io::Result<bool> {
+        let real = version.real.as_ref();
+        let Some(real) = real.filter(|_| !matches!(version.state, State::Absent | State::Directory(_)))
+        else {
+            return Ok(false);
+        };
+        Ok(self.world.changed_at(real)? > self.history.killed_until())
     }
 
     /// Returns true if a step that makes `to` of `earlier` may have stopped at this version.

@@ -2,7 +2,10 @@
 //!
 //! An undo of what the agent's git has made would remove its objects. Once the user has committed on top of them, or
 //! only staged something, his commits may lead to them, and git keeps no list of what leads to an object. So objects stay
-//! if the user has changed anything else of the repository since. If nothing leads to them, `git gc` removes them.
+//! if the user has changed anything of the repository since. They also stay if other objects cannot be given back: a pack
+//! may have the only copies of those. If nothing leads to them, `git gc` removes them.
+//!
+//! References are files like others, but for loose ones that would hide what the user has packed since.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,8 +21,17 @@ use crate::state::{Content, State};
 /// How many names of a repository are looked at. One with more counts as used.
 const LOOKED_AT: usize = 50_000;
 
-/// The directories of a repository that the user's commits may need: objects, and the heads of other worktrees.
-const NEEDED: [&str; 2] = ["objects", "worktrees"];
+const OBJECTS: &str = "objects";
+
+/// The directory of loose references.
+pub(super) const REFERENCES: &str = "refs";
+
+/// What the user's commits may need of a repository: objects, the list of commits without their parents, and the heads of
+/// other worktrees.
+const NEEDED: [&str; 3] = [OBJECTS, SHALLOW, "worktrees"];
+
+/// The commits whose parents were not fetched.
+const SHALLOW: &str = "shallow";
 
 /// A repository from which a plan would remove something.
 struct Repository<'a> {
@@ -51,14 +63,18 @@ impl Planner<'_> {
         }
         let mut kept = Vec::new();
         let mut missing = self.removed_since(&repositories, start)?;
+        let packed = self.packed_since(repositories.keys(), (&steps, start))?;
         for step in steps {
-            let spared = repositories.iter().find(|(repository, _)| is_below(&step.path, repository));
+            // The repository of a submodule is below another one, and comes after it.
+            let spared = repositories.iter().rev().find(|(repository, _)| is_below(&step.path, repository));
             let Some((repository, spared)) = spared else {
                 kept.push(step);
                 continue;
             };
             let is_needed = is_needed(&step.path, repository);
-            if (is_removal(&step) || is_stuck(&step)) && (is_needed || *spared == Spared::All) {
+            if (is_removal(&step) || is_stuck(&step)) && (is_needed || *spared == Spared::All)
+                || step.path == repository.join(SHALLOW)
+            {
                 continue;
             }
             // Git would take a former version beside an object for a damaged one.
@@ -73,7 +89,7 @@ impl Planner<'_> {
             if matches!(step.act, Act::Restore(_)) {
                 missing.remove(&step.path);
             }
-            kept.push(step);
+            kept.push(packed.or_left(step, repository));
         }
         // Sorted by path, so each directory is made before its files.
         kept.extend(missing.into_iter().map(|(path, state)| Step::new(path, None, Act::Restore(state))));
@@ -83,8 +99,8 @@ impl Planner<'_> {
         Ok(kept)
     }
 
-    /// Returns the repositories that the user has used among those of which the plan, or one of the calls that it takes
-    /// back, removes something.
+    /// Returns the repositories that the user has used, or whose objects cannot all be given back, among those of which the
+    /// plan, or one of the calls that it takes back, removes something.
     fn used_repositories(&self, steps: &[Step], start: usize) -> io::Result<BTreeMap<PathBuf, Spared>> {
         let removed = steps.iter().filter(|step| is_removal(step)).map(|step| step.path.as_path());
         let recorded = self.history.entries().iter().skip(start).filter_map(|entry| {
@@ -92,12 +108,15 @@ impl Planner<'_> {
         });
         let mut known: BTreeSet<&Path> = BTreeSet::new();
         let mut used = BTreeMap::new();
-        for path in removed.chain(recorded).flat_map(around_needed) {
+        for path in removed.chain(recorded).flat_map(around_parts) {
             if known.insert(path) {
                 let head = path.join("HEAD");
                 let is_made =
                     steps.iter().any(|step| step.path == head && (is_removal(step) || is_stuck(step)));
-                let spared = self.spared(path, is_made, start)?;
+                let mut spared = self.spared(path, is_made, start)?;
+                if spared == Spared::Nothing && steps.iter().any(|step| is_lost(step, path)) {
+                    spared = Spared::Needed;
+                }
                 if spared != Spared::Nothing {
                     used.insert(path.to_owned(), spared);
                 }
@@ -136,7 +155,7 @@ impl Planner<'_> {
         // A move of the agent may be taken back before or after the removal.
         for real in [Some(path.to_owned()), self.real(path)].into_iter().flatten() {
             let is_file = matches!(self.world.look(&real.join("HEAD"))?, State::File(_) | State::Link { .. });
-            if !is_file || !matches!(self.world.look(&real.join("refs"))?, State::Directory(_)) {
+            if !is_file || !matches!(self.world.look(&real.join(REFERENCES))?, State::Directory(_)) {
                 continue;
             }
             let repository = Repository { path, real, is_made };
@@ -172,7 +191,9 @@ impl Planner<'_> {
 
     /// Returns true if something of a repository is not as the session has left it, and was changed since.
     fn is_used(&self, repository: &Repository<'_>, start: usize) -> io::Result<bool> {
-        let since = self.first_end(start);
+        if self.has_other_objects(&repository.real.join(OBJECTS))? {
+            return Ok(true);
+        }
         let mut left = vec![repository.real.clone()];
         let mut count = 0;
         while let Some(directory) = left.pop() {
@@ -188,14 +209,33 @@ impl Planner<'_> {
                     continue;
                 }
                 let version = Version { real: Some(found.clone()), ..Version::of(state, Origin::Disk) };
-                let is_changed = match self.changed_since(&version)? {
-                    None => false,
-                    Some(Some(_)) => true,
-                    Some(None) => since.is_none_or(|since| self.is_later_than(&found, since)),
-                };
-                if is_changed || count > LOOKED_AT {
+                if self.is_of_user(&version, start)? || count > LOOKED_AT {
                     return Ok(true);
                 }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns true if the user or another program has made a version on the disk since the first of the calls ended that
+    /// are taken back.
+    pub(super) fn is_of_user(&self, version: &Version, start: usize) -> io::Result<bool> {
+        Ok(match (self.changed_since(version)?, &version.real) {
+            (Some(None), Some(real)) => {
+                self.is_later_than(real, self.first_end(start).unwrap_or(self.history.written))
+            }
+            (changed, _) => changed.is_some(),
+        })
+    }
+
+    /// Returns true if names in a directory of objects were added or removed after the last call.
+    fn has_other_objects(&self, objects: &Path) -> io::Result<bool> {
+        let since = self.history.last_end();
+        let below = self.world.names(objects)?.into_iter().map(|name| objects.join(name));
+        for path in std::iter::once(objects.to_owned()).chain(below) {
+            let is_directory = matches!(self.world.look(&path)?, State::Directory(_));
+            if is_directory && self.is_later_than(&path, since) {
+                return Ok(true);
             }
         }
         Ok(false)
@@ -220,7 +260,7 @@ impl Repository<'_> {
     fn has(&self, top: &Path, path: &Path) -> bool {
         let Ok(name) = path.strip_prefix(top) else { return false };
         // A look at the state of a repository writes its index. If that goes, it needs no objects.
-        !(name.starts_with("objects") || self.is_made && name == Path::new("index"))
+        !(name.starts_with(OBJECTS) || self.is_made && name == Path::new("index"))
     }
 }
 
@@ -233,12 +273,22 @@ fn is_stuck(step: &Step) -> bool {
     matches!(step.act, Act::Leave { why: Why::MadeAndChanged | Why::NotEmpty, beside: None })
 }
 
+/// Returns true if a step cannot give an object of a repository back.
+fn is_lost(step: &Step, repository: &Path) -> bool {
+    matches!(step.act, Act::Leave { why: Why::Lost(_), .. }) && is_needed(&step.path, repository)
+}
+
 fn is_needed(path: &Path, repository: &Path) -> bool {
     NEEDED.iter().any(|name| is_below(path, &repository.join(name)))
 }
 
-/// Returns the directories around those in a path that have such a name.
-fn around_needed(path: &Path) -> impl Iterator<Item = &Path> {
-    let is_needed = |above: &&Path| NEEDED.iter().any(|name| above.ends_with(name));
-    path.ancestors().filter(is_needed).filter_map(Path::parent)
+/// Returns the directories in a path that may be repositories, because of the name that follows.
+fn around_parts(path: &Path) -> impl Iterator<Item = &Path> {
+    path.ancestors().filter_map(|part| {
+        let above = part.parent()?;
+        let has_objects = NEEDED.iter().any(|name| part.ends_with(name));
+        // The logs of references look like a repository.
+        let has_references = part.ends_with(REFERENCES) && !above.ends_with("logs");
+        (has_objects || has_references).then_some(above)
+    })
 }

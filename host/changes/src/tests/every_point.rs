@@ -346,3 +346,24 @@ fn of_a_new_name() {
         session
     });
 }
+
+/// As `git gc`: a pack takes the place of loose objects.
+#[test]
+fn of_a_repository() {
+    at_each_point(|| {
+        let mut session = Session::new();
+        fs::create_dir_all(session.at("git/refs")).expect("made");
+        fs::create_dir_all(session.at("git/objects/ab")).expect("made");
+        files(
+            &session,
+            &["git/HEAD", "git/config", "git/refs/main", "git/objects/ab/one", "git/objects/ab/two"],
+        );
+        session.make_directory("git/objects/pack").expect("made");
+        session.write("git/objects/pack/one.pack", "of the agent\n").expect("written");
+        session.write("git/packed-refs", "of the agent\n").expect("written");
+        session.remove("git/refs/main").expect("removed");
+        session.remove_all("git/objects/ab").expect("removed");
+        session.end();
+        session
+    });
+}

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::agent::Session;
+use crate::Bounds;
 use crate::plan::Why;
 
 const OBJECT: &str = "git/objects/ab/of-the-agent";
@@ -78,6 +79,118 @@ fn objects_stay_after_later_calls() {
     }
 }
 
+/// The agent's pack has the only copies of objects that the user has removed as redundant.
+#[test]
+fn a_pack_stays_if_the_user_has_removed_loose_objects() {
+    for is_pruned in [true, false] {
+        let mut session = Session::new();
+        for name in ["git/refs", "git/objects/pack", "git/objects/cd"] {
+            fs::create_dir_all(session.at(name)).expect("made");
+        }
+        for name in ["git/HEAD", "git/objects/cd/of-the-user"] {
+            fs::write(session.at(name), "of the user\n").expect("written");
+        }
+        let pack = "git/objects/pack/all.pack";
+        session.write(pack, "of the user, packed").expect("written");
+        session.end();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        if is_pruned {
+            fs::remove_file(session.at("git/objects/cd/of-the-user")).expect("removed");
+        }
+        let report = session.undo();
+        assert_eq!(session.at(pack).exists(), is_pruned, "{report:?}");
+    }
+}
+
+/// A former pack that was too large to be kept cannot come back, so the new one stays.
+#[test]
+fn a_pack_stays_if_the_former_one_was_not_kept() {
+    let mut session = Session::bounded(Bounds { file: 20, ..Bounds::default() });
+    for name in ["git/refs", "git/objects/pack"] {
+        fs::create_dir_all(session.at(name)).expect("made");
+    }
+    fs::write(session.at("git/HEAD"), "of the user\n").expect("written");
+    fs::write(session.at("git/objects/pack/former.pack"), "of the user, and too long").expect("written");
+    session.write("git/objects/pack/all.pack", "of the user").expect("written");
+    session.write("git/packed-refs", "of the agent").expect("written");
+    session.remove("git/objects/pack/former.pack").expect("removed");
+    session.end();
+    let report = session.undo();
+    assert!(session.at("git/objects/pack/all.pack").exists(), "{report:?}");
+    assert!(!session.at("git/packed-refs").exists(), "{report:?}");
+}
+
+/// A loose reference hides a packed one, so the former one does not come back over what the user has packed.
+#[test]
+fn references_that_the_user_has_packed_stay() {
+    for (packed, is_user) in [("b refs/heads/main\n", true), ("b refs/heads/own\n", true), ("", false)] {
+        let mut session = committed();
+        session.remove("git/refs/heads/main").expect("removed");
+        session.write("git/packed-refs", "a refs/heads/main\n").expect("written");
+        session.end();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        if is_user {
+            fs::write(session.at("git/packed-refs"), packed).expect("written");
+        }
+        let report = session.undo_newest().expect("undone");
+        let has_newer = packed.contains("main");
+        assert_eq!(session.at("git/refs/heads/main").exists(), !has_newer, "{packed}: {report:?}");
+        assert_eq!(session.at("git/refs/heads/main.portcullis-old").exists(), has_newer, "{report:?}");
+        assert_eq!(session.at("git/packed-refs").exists(), is_user, "{report:?}");
+    }
+}
+
+#[test]
+fn the_list_of_shallow_commits_stays_with_the_objects() {
+    for (former, is_used) in [(None, true), (Some("former"), true), (None, false), (Some("former"), false)] {
+        let mut session = committed();
+        if let Some(former) = former {
+            fs::write(session.at("git/shallow"), former).expect("written");
+        }
+        session.write("git/objects/ab/fetched", "an object").expect("written");
+        session.write("git/shallow", "of the agent").expect("written");
+        session.end();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        if is_used {
+            fs::write(session.at("git/refs/heads/own"), "of the user\n").expect("written");
+        }
+        let report = session.undo_newest().expect("undone");
+        let text = fs::read_to_string(session.at("git/shallow")).ok();
+        assert_eq!(text.as_deref(), if is_used { Some("of the agent") } else { former }, "{report:?}");
+    }
+}
+
+/// The repository of a submodule is inside that of the project, which the agent has changed as well.
+#[test]
+fn objects_of_submodules_stay() {
+    for is_made in [false, true] {
+        let mut session = committed();
+        let at = |name: &str| format!("git/modules/sub/{name}");
+        if !is_made {
+            fs::create_dir_all(session.at(&at("refs/heads"))).expect("made");
+            fs::create_dir_all(session.at(&at("objects/ab"))).expect("made");
+            fs::write(session.at(&at("HEAD")), "of the user\n").expect("written");
+        } else {
+            for name in ["git/modules", "git/modules/sub"] {
+                session.make_directory(name).expect("made");
+            }
+            for name in ["refs", "refs/heads", "objects", "objects/ab"] {
+                session.make_directory(&at(name)).expect("made");
+            }
+            session.write(&at("HEAD"), "of the agent\n").expect("written");
+        }
+        session.write(&at("objects/ab/of-the-agent"), "an object").expect("written");
+        session.write("git/objects/ab/other", "another object").expect("written");
+        session.end();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        fs::write(session.at(&at("refs/heads/own")), "of the user\n").expect("written");
+        let report = session.undo_newest().expect("undone");
+        for name in ["HEAD", "objects/ab/of-the-agent", "refs/heads/own"] {
+            assert!(session.at(&at(name)).exists(), "{is_made}, {name}: {report:?}");
+        }
+    }
+}
+
 /// Directories above a repository can have any names.
 #[test]
 fn objects_stay_below_directories_with_the_same_names() {
@@ -139,7 +252,12 @@ fn a_moved_repository_of_the_agent_stays_if_the_user_has_committed_in_it() {
 
 #[test]
 fn a_repository_of_the_agent_stays_if_the_user_has_committed_in_it() {
-    for (name, stays) in [("git/refs/heads/own", true), ("git/HEAD", true), ("git/index", false)] {
+    for (name, stays) in [
+        ("git/refs/heads/own", true),
+        ("git/HEAD", true),
+        ("git/objects/ab/staged-by-the-user", true),
+        ("git/index", false),
+    ] {
         let mut session = Session::new();
         make(&session);
         session.end();
