@@ -130,6 +130,12 @@ pub(crate) fn changed_at(path: &Path) -> rustix::io::Result<(i64, u32)> {
     Ok((found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec))
 }
 
+/// Returns when an open file or directory was last changed: seconds and nanoseconds.
+pub(crate) fn changed_at_of(open: impl AsFd) -> rustix::io::Result<(i64, u32)> {
+    let found = statx(open, c"", AtFlags::EMPTY_PATH, StatxFlags::CTIME)?;
+    Ok((found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec))
+}
+
 /// Opens a file for reading; it must still be the one that was looked at.
 pub(crate) fn open_same(directory: impl AsFd, name: &CStr, id: FileId) -> rustix::io::Result<OwnedFd> {
     open_same_for(directory, name, id, OFlags::RDONLY)

@@ -100,7 +100,7 @@ impl History {
         for (position, entry) in entries.iter().enumerate() {
             open.note(entry, position);
             match entry {
-                Record::Before { call, was } => {
+                Record::Before { call, was, .. } => {
                     let traces = names.entry(was.path.clone()).or_default();
                     // By another name, the call itself has changed the file since it was left.
                     let is_first = was.state.file().is_none_or(|file| changing.insert((*call, file.id)));
@@ -275,7 +275,7 @@ impl History {
     /// Returns when calls, or undos of them, may last have changed a file, other than by a move.
     pub(crate) fn last_change_without_moves(&self, id: FileId) -> Option<(i64, u32)> {
         let calls = self.entries.iter().filter_map(|entry| {
-            let (Record::Before { call, was: named } | Record::LeftSoFar { call, left: named }) = entry
+            let (Record::Before { call, was: named, .. } | Record::LeftSoFar { call, left: named }) = entry
             else {
                 return None;
             };
@@ -368,7 +368,7 @@ impl History {
             self.entries.iter().any(|entry| matches!(entry, Record::Whole { call: of } if of == call))
         };
         self.entries.iter().enumerate().filter_map(move |(position, entry)| {
-            let Record::Before { call, was } = entry else { return None };
+            let Record::Before { call, was, .. } = entry else { return None };
             // The commit of a branch writes no file by another name than it records.
             let is_it = was.state.id() == Some(id) && !undoing.contains(&call.view) && !is_whole(call);
             is_it.then_some((position, *call))
@@ -421,7 +421,7 @@ impl History {
         let mut ends: HashMap<FileId, (i64, u32)> = HashMap::new();
         for (position, entry) in self.entries.iter().enumerate() {
             match entry {
-                Record::Before { call, was: Named { state, .. } }
+                Record::Before { call, was: Named { state, .. }, .. }
                 | Record::LeftSoFar { call, left: Named { state, .. } }
                 | Record::Moved { call, what: state, .. } => {
                     let Some(now) = state.file() else { continue };

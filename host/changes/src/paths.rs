@@ -14,6 +14,14 @@ pub(crate) fn is_temporary(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_bytes().starts_with(TEMPORARY.as_bytes()))
 }
 
+/// The name of the directory in which git keeps objects.
+pub(crate) const OBJECTS: &str = "objects";
+
+/// Returns true if git may keep the objects of a repository in the directory of a path.
+pub(crate) fn is_of_objects(path: &Path) -> bool {
+    path.ancestors().skip(1).take(2).any(|above| above.ends_with(OBJECTS))
+}
+
 /// Returns the keys of a map at and below `top`.
 pub(crate) fn below<K, T>(map: &BTreeMap<K, T>, top: &Path) -> Vec<K>
 where

@@ -8,6 +8,7 @@ mod by_file;
 mod changed_since;
 mod closed;
 mod moves;
+mod only_copies;
 mod other_names;
 mod packed_references;
 mod recorded_move;
@@ -15,6 +16,7 @@ mod repositories;
 mod status;
 mod step;
 mod stuck;
+mod used_repository;
 mod version;
 
 pub(crate) use status::are_alike;
@@ -94,7 +96,7 @@ pub fn plan(history: &History, start: usize, world: &dyn World) -> io::Result<Ve
     }
     planner.restore(pending)?;
     let steps = std::mem::take(&mut planner.steps);
-    planner.without_needed(steps, start)
+    Ok(planner.without_only_copies(planner.without_needed(steps, start)?))
 }
 
 /// The plan so far, and what the disk would look like after it.

@@ -57,6 +57,9 @@ pub enum Record {
         /// The name, and what it stands for.
         #[serde(flatten)]
         was: Named,
+        /// When its directory was last changed, if git keeps objects in it: seconds and nanoseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        around: Option<(i64, u32)>,
     },
     /// A call is about to give a file or directory another name.
     Moved {
@@ -234,6 +237,7 @@ struct Before {
     #[serde(with = "text")]
     path: PathBuf,
     state: State,
+    around: Option<(i64, u32)>,
 }
 
 /// Reads a record from JSON.
@@ -241,8 +245,8 @@ fn from_json(json: &[u8]) -> serde_json::Result<Record> {
     if !json.starts_with(BEFORE) {
         return serde_json::from_slice(json);
     }
-    let Before { call, path, state } = serde_json::from_slice(json)?;
-    Ok(Record::Before { call, was: Named { path, state } })
+    let Before { call, path, state, around } = serde_json::from_slice(json)?;
+    Ok(Record::Before { call, was: Named { path, state }, around })
 }
 
 /// Reads the lines of a journal; also returns how many are damaged.
@@ -287,7 +291,8 @@ mod tests {
     #[test]
     fn the_order_of_fields_does_not_matter() {
         let call = CallKey { view: 1, number: 2 };
-        let written = Record::Before { call, was: Named { path: "/a".into(), state: State::Absent } };
+        let was = Named { path: "/a".into(), state: State::Absent };
+        let written = Record::Before { call, was, around: Some((1, 2)) };
         let json = serde_json::to_string(&written).expect("JSON");
         assert!(json.as_bytes().starts_with(BEFORE), "{json}");
         let other =

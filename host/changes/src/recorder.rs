@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::contents::Outside;
 use crate::disk::{self, Spot, Spots, look};
 use crate::opened::{self, Access, Opened};
-use crate::paths::below;
+use crate::paths::{below, is_of_objects};
 use crate::record::{CallKey, Named, Record};
 use crate::spared::Spared;
 use crate::state::{Attributes, Changed, Content, DirectoryState, FileId, FileState, Lost, State, UNREAD};
@@ -154,7 +154,9 @@ impl Recorder {
         }
         let (state, spared) = self.full(&place, fate)?;
         let was = Named { path: place.path.to_owned(), state };
-        self.store.append(&[Record::Before { call, was }])?;
+        let around =
+            if is_of_objects(place.path) { disk::changed_at_of(&place.directory).ok() } else { None };
+        self.store.append(&[Record::Before { call, was, around }])?;
         self.note(call, place.path, true);
         Ok(spared)
     }
@@ -200,7 +202,8 @@ impl Recorder {
                 None => file.content = Content::Lost(Lost::Attributes),
             }
         }
-        self.store.append(&[Record::Before { call, was: Named { path: place.path.to_owned(), state } }])?;
+        let was = Named { path: place.path.to_owned(), state };
+        self.store.append(&[Record::Before { call, was, around: None }])?;
         self.note(call, place.path, false);
         Ok(())
     }
@@ -225,8 +228,8 @@ impl Recorder {
         }
         if self.lock().full.insert(call) {
             let state = unrecorded(look(&place.directory, place.name)?);
-            self.store
-                .append(&[Record::Before { call, was: Named { path: place.path.to_owned(), state } }])?;
+            let was = Named { path: place.path.to_owned(), state };
+            self.store.append(&[Record::Before { call, was, around: None }])?;
         }
         Ok(true)
     }
@@ -254,7 +257,7 @@ impl Recorder {
     /// Records a name that is not there, and whose directory is not there either.
     pub(crate) fn absent(&self, call: CallKey, path: &Path) -> io::Result<()> {
         let was = Named { path: path.to_owned(), state: State::Absent };
-        self.store.append(&[Record::Before { call, was }])
+        self.store.append(&[Record::Before { call, was, around: None }])
     }
 
     /// Records that `call` is about to give the file at `from` the name `to`, or to exchange the two. `outside` is of `to`.

@@ -225,7 +225,7 @@ impl Store {
     /// # Errors
     /// If the store cannot be written, as on a full disk; then the change must not be made.
     pub(crate) fn keep(&self, file: &OwnedFd, state: &FileState) -> io::Result<Content> {
-        if state.size > self.bounds.file {
+        if !self.keeps(state.size) {
             return Ok(Content::Lost(Lost::FileTooLarge));
         }
         if state.size == 0 {
@@ -235,6 +235,11 @@ impl Store {
             return Ok(Content::Lost(Lost::SessionFull));
         }
         Ok(Content::Kept(self.contents.keep(file, state.size)?))
+    }
+
+    /// Returns true if a content of this size is not too large to be kept.
+    pub(crate) fn keeps(&self, size: u64) -> bool {
+        size <= self.bounds.file
     }
 
     /// Keeps a text that an undo is about to write.
@@ -259,7 +264,7 @@ impl Store {
         // Undoing reads it as its owner. With another name, it could be changed by that.
         let is_fit = state.links == 1
             && !Contents::is_short(state.size)
-            && state.size <= self.bounds.file
+            && self.keeps(state.size)
             && state.owner.0 == geteuid().as_raw()
             && state.mode & 0o6400 == 0o400;
         if !is_fit {

@@ -22,7 +22,7 @@ pub(crate) fn touched(records: &[Record], call: CallKey) -> Touched<'_> {
     let mut all = Touched::default();
     for (position, record) in records.iter().enumerate() {
         match record {
-            Record::Before { call: of, was } if *of == call => {
+            Record::Before { call: of, was, .. } if *of == call => {
                 all.names.entry(was.path.as_os_str().to_owned()).or_insert(&was.state);
                 all.lost.extend(was.state.lost().map(|why| (was.path.clone(), why)));
             }

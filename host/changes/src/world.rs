@@ -91,6 +91,10 @@ impl World for Disk<'_> {
         }
     }
 
+    fn keeps(&self, size: u64) -> bool {
+        self.0.keeps(size)
+    }
+
     fn changed_at(&self, path: &Path) -> io::Result<(i64, u32)> {
         Ok(disk::changed_at(path)?)
     }

@@ -22,7 +22,7 @@ pub(super) fn complete(entries: &mut [Record]) {
     let mut kept: HashMap<FileId, Later> = HashMap::new();
     for entry in entries.iter_mut().rev() {
         match entry {
-            Record::Before { call, was: Named { state: State::File(file), .. } } => {
+            Record::Before { call, was: Named { state: State::File(file), .. }, .. } => {
                 let later = kept.get(&file.id).filter(|_| file.content == Content::Unread);
                 let is_it = |later: &&Later| {
                     later.size == file.size && (later.modified == file.modified || later.call == Some(*call))
@@ -76,7 +76,7 @@ pub(super) fn known_links(entries: &[Record]) -> HashMap<FileId, u32> {
     let mut all: HashMap<FileId, Names> = HashMap::new();
     let mut found: HashSet<(CallKey, FileId)> = HashSet::new();
     for entry in entries {
-        if let Record::Before { call, was } = entry
+        if let Record::Before { call, was, .. } = entry
             && let Some(file) = was.state.file()
             && found.insert((*call, file.id))
         {

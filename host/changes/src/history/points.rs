@@ -237,7 +237,7 @@ impl History {
         let mut found: BTreeMap<PathBuf, Change> = BTreeMap::new();
         for (position, entry) in self.entries.iter().enumerate() {
             match entry {
-                Record::Before { call, was } if *call == key && is_in_point(position) => {
+                Record::Before { call, was, .. } if *call == key && is_in_point(position) => {
                     let change =
                         || Change { path: was.path.clone(), was: was.state.clone(), left: None, from: None };
                     found.entry(was.path.clone()).or_insert_with(change);

@@ -65,6 +65,10 @@ impl World for Through<'_> {
         self.look_through(path, look, |result| is_denied(result) || matches!(result, Ok(false)))
     }
 
+    fn keeps(&self, size: u64) -> bool {
+        self.world.keeps(size)
+    }
+
     fn changed_at(&self, path: &Path) -> io::Result<(i64, u32)> {
         self.look_through(path, || self.world.changed_at(path), is_denied)
     }

@@ -13,15 +13,10 @@ use std::path::{Path, PathBuf};
 
 use super::Planner;
 use super::step::{Act, Step, Why};
-use super::version::{Origin, Version};
-use crate::paths::{is_below, is_temporary};
+use super::used_repository::Repository;
+use crate::paths::{OBJECTS, is_below, is_temporary};
 use crate::record::Record;
 use crate::state::{Content, State};
-
-/// How many names of a repository are looked at. One with more counts as used.
-const LOOKED_AT: usize = 50_000;
-
-const OBJECTS: &str = "objects";
 
 /// The directory of loose references.
 pub(super) const REFERENCES: &str = "refs";
@@ -32,16 +27,6 @@ const NEEDED: [&str; 3] = [OBJECTS, SHALLOW, "worktrees"];
 
 /// The commits whose parents were not fetched.
 const SHALLOW: &str = "shallow";
-
-/// A repository from which a plan would remove something.
-struct Repository<'a> {
-    /// Its path where the steps are made.
-    path: &'a Path,
-    /// Where it is now.
-    real: PathBuf,
-    /// Whether the session has made it, so that all of it would go.
-    is_made: bool,
-}
 
 /// What becomes of the files that a plan would remove from a repository.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -159,108 +144,12 @@ impl Planner<'_> {
                 continue;
             }
             let repository = Repository { path, real, is_made };
-            if !self.was_used(&repository, start)? && !self.is_used(&repository, start)? {
+            if !self.is_used_since(&repository, start)? {
                 return Ok(Spared::Nothing);
             }
             return Ok(if is_made { Spared::All } else { Spared::Needed });
         }
         Ok(Spared::Nothing)
-    }
-
-    /// Returns true if calls have found that the user had changed something of a repository between two of them.
-    fn was_used(&self, repository: &Repository<'_>, start: usize) -> io::Result<bool> {
-        let since = self.first_end(start);
-        for (position, entry) in self.history.entries().iter().enumerate().skip(start) {
-            let Record::Before { call, was } = entry else { continue };
-            let is_in =
-                [repository.path, &repository.real].iter().any(|path| repository.has(path, &was.path));
-            if !is_in || self.history.is_of_undo(*call) {
-                continue;
-            }
-            let found = Version::of(was.state.clone(), Origin::Recorded(position));
-            let is_used = match self.history.left_before(position) {
-                Some(_) => self.changed_since(&found)?.is_some(),
-                None => was.state.file().is_some_and(|file| since.is_some_and(|since| file.modified > since)),
-            };
-            if is_used {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Returns true if something of a repository is not as the session has left it, and was changed since.
-    fn is_used(&self, repository: &Repository<'_>, start: usize) -> io::Result<bool> {
-        if self.has_other_objects(&repository.real.join(OBJECTS))? {
-            return Ok(true);
-        }
-        let mut left = vec![repository.real.clone()];
-        let mut count = 0;
-        while let Some(directory) = left.pop() {
-            for name in self.world.names(&directory)? {
-                let found = directory.join(&name);
-                if !repository.has(&repository.real, &found) {
-                    continue;
-                }
-                count += 1;
-                let state = self.world.look(&found)?;
-                if matches!(state, State::Directory(_)) {
-                    left.push(found);
-                    continue;
-                }
-                let version = Version { real: Some(found.clone()), ..Version::of(state, Origin::Disk) };
-                if self.is_of_user(&version, start)? || count > LOOKED_AT {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
-
-    /// Returns true if the user or another program has made a version on the disk since the first of the calls ended that
-    /// are taken back.
-    pub(super) fn is_of_user(&self, version: &Version, start: usize) -> io::Result<bool> {
-        Ok(match (self.changed_since(version)?, &version.real) {
-            (Some(None), Some(real)) => {
-                self.is_later_than(real, self.first_end(start).unwrap_or(self.history.written))
-            }
-            (changed, _) => changed.is_some(),
-        })
-    }
-
-    /// Returns true if names in a directory of objects were added or removed after the last call.
-    fn has_other_objects(&self, objects: &Path) -> io::Result<bool> {
-        let since = self.history.last_end();
-        let below = self.world.names(objects)?.into_iter().map(|name| objects.join(name));
-        for path in std::iter::once(objects.to_owned()).chain(below) {
-            let is_directory = matches!(self.world.look(&path)?, State::Directory(_));
-            if is_directory && self.is_later_than(&path, since) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn is_later_than(&self, path: &Path, time: (i64, u32)) -> bool {
-        self.world.changed_at(path).is_ok_and(|changed| changed > time)
-    }
-
-    /// Returns when the first of the calls ended that are taken back; `None` if none has.
-    fn first_end(&self, start: usize) -> Option<(i64, u32)> {
-        self.history.entries().iter().skip(start).find_map(|entry| {
-            let Record::Ended { call, .. } = entry else { return None };
-            Some(self.history.end_of(*call))
-        })
-    }
-}
-
-impl Repository<'_> {
-    /// Returns true if `path` is in the repository at `top`, and a change of it by the user means that the user has used
-    /// the repository.
-    fn has(&self, top: &Path, path: &Path) -> bool {
-        let Ok(name) = path.strip_prefix(top) else { return false };
-        // A look at the state of a repository writes its index. If that goes, it needs no objects.
-        !(name.starts_with(OBJECTS) || self.is_made && name == Path::new("index"))
     }
 }
 

@@ -38,6 +38,8 @@ pub trait World {
     /// # Errors
     /// The system's.
     fn is_beginning(&self, path: &Path, file: &FileState, of: &FileState) -> io::Result<bool>;
+    /// Returns true if undo keeps contents of this size, in bytes, so that a redo can bring them back.
+    fn keeps(&self, size: u64) -> bool;
     /// Returns when anything of a file was last changed: seconds and nanoseconds.
     ///
     /// # Errors
@@ -133,6 +135,8 @@ pub enum Why {
     OtherNamesKeep,
     /// The former content was not kept.
     Lost(Lost),
+    /// The session made it, and it may have the only copy of what was not kept. It is too large to be kept itself.
+    OnlyCopy,
     /// It is a closed directory, or one on the way to it is.
     Closed,
     /// Something in it or around it is left as it is.
@@ -166,6 +170,10 @@ impl std::fmt::Display for Why {
             ),
             Self::Separate => formatter.write_str(
                 "it was given back as a file of its own: its other name, to which it was linked, was changed since",
+            ),
+            Self::OnlyCopy => formatter.write_str(
+                "the session made it, but it may have the only copy of what cannot be given back, and it is larger \
+                 than `undo.maxFileMib`; remove it yourself if you do not need it",
             ),
             Self::Lost(lost) => write!(formatter, "its former content was not kept: {lost}"),
         }

@@ -49,7 +49,7 @@ fn a_step_that_was_not_made_takes_back_its_own_announcement_only() {
     let path = std::path::PathBuf::from("/project/a");
     let named = || Named { path: path.clone(), state: State::Absent };
     let undo = Record::Undo { call, to: 0, redo: false, at: 0 };
-    let before = Record::Before { call, was: named() };
+    let before = Record::Before { call, was: named(), around: None };
     let reaches = Record::Reaches { call, path: path.clone(), to: Some(State::Absent) };
     let left = Record::LeftSoFar { call, left: named() };
     let not_made = Record::NotMade { call, path: path.clone() };

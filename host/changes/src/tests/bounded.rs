@@ -4,6 +4,7 @@ use std::fs;
 
 use super::agent::Session;
 use super::tree::tree;
+use crate::plan::Why;
 use crate::undo::history;
 use crate::{Bounds, Lost, SessionChanges, Store};
 
@@ -49,6 +50,24 @@ fn a_change_that_the_journal_has_no_room_for_is_said_before_and_left_after() {
     assert!(!session.at("file-0").exists());
     for kept in [name.as_str(), "one", "two", "more-7"] {
         assert!(session.at(kept).exists(), "{kept}");
+    }
+}
+
+/// As `gzip` of a large file: what the call has made from it is all there is.
+#[test]
+fn a_large_file_stays_if_another_one_was_not_kept() {
+    for (length, stays) in [(101, true), (100, false)] {
+        let mut session = Session::bounded(Bounds { file: 100, ..Bounds::default() });
+        fs::write(session.at("large"), "x".repeat(length)).expect("a file");
+        session.write("made", &"y".repeat(101)).expect("written");
+        session.write("small", "of the agent").expect("written");
+        session.remove("large").expect("removed");
+        session.end();
+        let report = session.undo();
+        assert_eq!(session.at("made").exists(), stays, "{report:?}");
+        assert_eq!(session.at("large").exists(), !stays, "{report:?}");
+        assert!(!session.at("small").exists(), "{report:?}");
+        assert_eq!(report.left.iter().any(|(_, why, _)| *why == Why::OnlyCopy), stays, "{report:?}");
     }
 }
 

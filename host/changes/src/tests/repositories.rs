@@ -102,6 +102,34 @@ fn a_pack_stays_if_the_user_has_removed_loose_objects() {
     }
 }
 
+/// The same if a later call has made objects since, and both calls are taken back.
+#[test]
+fn a_pack_stays_if_the_user_has_removed_loose_objects_between_two_calls() {
+    for is_pruned in [true, false] {
+        let mut session = Session::new();
+        for name in ["git/refs", "git/objects/pack", "git/objects/cd"] {
+            fs::create_dir_all(session.at(name)).expect("made");
+        }
+        for name in ["git/HEAD", "git/objects/cd/of-the-user"] {
+            fs::write(session.at(name), "of the user\n").expect("written");
+        }
+        let pack = "git/objects/pack/all.pack";
+        session.write(pack, "of the user, packed").expect("written");
+        session.end();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        if is_pruned {
+            fs::remove_dir_all(session.at("git/objects/cd")).expect("removed");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        session.make_directory("git/objects/ab").expect("made");
+        session.write("git/objects/ab/one", "of the agent").expect("written");
+        session.write("git/objects/ab/two", "of the agent").expect("written");
+        session.end();
+        let report = session.undo();
+        assert_eq!(session.at(pack).exists(), is_pruned, "{report:?}");
+    }
+}
+
 /// A former pack that was too large to be kept cannot come back, so the new one stays.
 #[test]
 fn a_pack_stays_if_the_former_one_was_not_kept() {
