@@ -1,4 +1,5 @@
-//! References that the user has packed since: a former loose one would hide the newer packed one.
+//! References that the user has packed since. Git takes a loose reference before a packed one, so a former loose one would
+//! hide the newer one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -46,7 +47,7 @@ impl Planner<'_> {
 }
 
 impl Packed {
-    /// Leaves a reference as the user has packed it, and puts the former one beside.
+    /// Returns a step; if it would hide a reference that the user has packed, one that puts the former one beside instead.
     pub(super) fn or_left(&self, step: Step, repository: &Path) -> Step {
         if let Act::Restore(former @ State::File(_)) = &step.act
             && self.has(&step, repository)

@@ -1,11 +1,12 @@
 //! Git repositories in a plan: objects that the user's commits may need stay.
 //!
 //! An undo of what the agent's git has made would remove its objects. Once the user has committed on top of them, or
-//! only staged something, his commits may lead to them, and git keeps no list of what leads to an object. So objects stay
-//! if the user has changed anything of the repository since. They also stay if other objects cannot be given back: a pack
-//! may have the only copies of those. If nothing leads to them, `git gc` removes them.
+//! only staged something, the new commits may lead to them, and git keeps no list of what leads to an object. So objects
+//! stay if the user has changed anything of the repository since. They also stay if other objects cannot be given back,
+//! because a pack may have the only copies of those. If nothing leads to an object, `git gc` removes it.
 //!
-//! References are files like others, but for loose ones that would hide what the user has packed since.
+//! References are files like others, except that a loose one is not given back if it would hide what the user has packed
+//! since.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,4 +1,5 @@
-//! Whether the user has used a git repository since: only then may anything of the user's need what the agent's git made.
+//! Whether the user has used a git repository since the agent did. Only then may the user's commits need the objects that
+//! the agent's git made.
 
 use std::collections::HashSet;
 use std::io;
