@@ -107,6 +107,7 @@ mod undo_attacks;
 mod undo_faults;
 mod undo_lost;
 mod undo_programs;
+mod undo_repositories;
 mod undo_running;
 mod undo_status;
 mod unreadable_settings;
