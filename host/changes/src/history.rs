@@ -295,23 +295,17 @@ impl History {
 
     /// Returns when the last call, undo or commit ended: seconds and nanoseconds. If it has no end, it was killed.
     pub(crate) fn last_end(&self) -> (i64, u32) {
-        let last = self.entries.iter().rev().find(|entry| match entry {
-            Record::Turn { .. }
-            | Record::Undone { complete: true, .. }
-            | Record::Opens { .. }
-            | Record::Closes { .. } => false,
-            Record::Before { .. }
-            | Record::Moved { .. }
-            | Record::NotMoved { .. }
-            | Record::Left { .. }
-            | Record::LeftSoFar { .. }
-            | Record::Reaches { .. }
-            | Record::Ended { .. }
-            | Record::Undo { .. }
-            | Record::Whole { .. }
-            | Record::NotMade { .. }
-            | Record::Undone { complete: false, .. } => true,
-        });
+        // These change nothing that calls have left.
+        let is_note = |entry: &&Record| {
+            matches!(
+                entry,
+                Record::Turn { .. }
+                    | Record::Undone { complete: true, .. }
+                    | Record::Opens { .. }
+                    | Record::Closes { .. }
+            )
+        };
+        let last = self.entries.iter().rev().find(|entry| !is_note(entry));
         if let Some(Record::Ended { at, .. }) = last { since_1970(*at) } else { self.killed_until() }
     }
 

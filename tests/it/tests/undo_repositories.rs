@@ -1,4 +1,5 @@
-//! Undo in git repositories that the user has used since, with real git: nothing that the user's commits need is lost.
+//! Real git: the agent changes a repository, the user changes it as well, and undo takes back the agent's changes. The user's
+//! commits and staged files must still be readable.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -17,7 +18,7 @@ struct Case {
     before: &'static str,
     agent: &'static str,
     user: &'static str,
-    /// A script that succeeds if nothing is lost.
+    /// A script that fails if git cannot read what the user has committed or staged.
     after: &'static str,
 }
 

@@ -1,7 +1,8 @@
 //! Files that may have the only copy of what cannot be given back.
 //!
-//! If a call has compressed a file that was too large to be kept, what it has made from that is all there is. So undo
-//! does not remove files that are too large for it to keep, if it cannot give everything back.
+//! A call may compress a file that is too large for the record, and remove it. The compressed file is then the only copy.
+//! So if undo cannot give back everything, it does not remove files that are too large for the record: a redo could not
+//! bring those back either.
 
 use super::Planner;
 use super::step::{Act, Step, Why};

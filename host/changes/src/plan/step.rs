@@ -135,7 +135,8 @@ pub enum Why {
     OtherNamesKeep,
     /// The former content was not kept.
     Lost(Lost),
-    /// The session made it, and it may have the only copy of what was not kept. It is too large to be kept itself.
+    /// The session made this file, and it may be the only copy of another file that undo cannot give back. It is too large
+    /// for the record, so a redo could not bring it back.
     OnlyCopy,
     /// It is a closed directory, or one on the way to it is.
     Closed,
@@ -172,7 +173,7 @@ impl std::fmt::Display for Why {
                 "it was given back as a file of its own: its other name, to which it was linked, was changed since",
             ),
             Self::OnlyCopy => formatter.write_str(
-                "the session made it, but it may have the only copy of what cannot be given back, and it is larger \
+                "the session made it, but it may be the only copy of a file that cannot be given back, and it is larger \
                  than `undo.maxFileMib`; remove it yourself if you do not need it",
             ),
             Self::Lost(lost) => write!(formatter, "its former content was not kept: {lost}"),

@@ -53,7 +53,7 @@ fn a_change_that_the_journal_has_no_room_for_is_said_before_and_left_after() {
     }
 }
 
-/// As `gzip` of a large file: what the call has made from it is all there is.
+/// As `gzip` of a large file: the file that the call has made is the only copy.
 #[test]
 fn a_large_file_stays_if_another_one_was_not_kept() {
     for (length, stays) in [(101, true), (100, false)] {

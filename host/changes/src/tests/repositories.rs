@@ -79,26 +79,33 @@ fn objects_stay_after_later_calls() {
     }
 }
 
-/// The agent's pack has the only copies of objects that the user has removed as redundant.
+const PACK: &str = "git/objects/pack/all.pack";
+
+/// A session that packs an object of the user's repository, and leaves the loose object.
+fn packed() -> Session {
+    let mut session = Session::new();
+    for name in ["git/refs", "git/objects/pack", "git/objects/cd"] {
+        fs::create_dir_all(session.at(name)).expect("made");
+    }
+    for name in ["git/HEAD", "git/objects/cd/of-the-user"] {
+        fs::write(session.at(name), "of the user\n").expect("written");
+    }
+    session.write(PACK, "of the user, packed").expect("written");
+    session.end();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    session
+}
+
+/// The user removes the loose object, as `git repack -d` does, so the agent's pack has the only copy.
 #[test]
 fn a_pack_stays_if_the_user_has_removed_loose_objects() {
     for is_pruned in [true, false] {
-        let mut session = Session::new();
-        for name in ["git/refs", "git/objects/pack", "git/objects/cd"] {
-            fs::create_dir_all(session.at(name)).expect("made");
-        }
-        for name in ["git/HEAD", "git/objects/cd/of-the-user"] {
-            fs::write(session.at(name), "of the user\n").expect("written");
-        }
-        let pack = "git/objects/pack/all.pack";
-        session.write(pack, "of the user, packed").expect("written");
-        session.end();
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        let session = packed();
         if is_pruned {
             fs::remove_file(session.at("git/objects/cd/of-the-user")).expect("removed");
         }
         let report = session.undo();
-        assert_eq!(session.at(pack).exists(), is_pruned, "{report:?}");
+        assert_eq!(session.at(PACK).exists(), is_pruned, "{report:?}");
     }
 }
 
@@ -106,17 +113,7 @@ fn a_pack_stays_if_the_user_has_removed_loose_objects() {
 #[test]
 fn a_pack_stays_if_the_user_has_removed_loose_objects_between_two_calls() {
     for is_pruned in [true, false] {
-        let mut session = Session::new();
-        for name in ["git/refs", "git/objects/pack", "git/objects/cd"] {
-            fs::create_dir_all(session.at(name)).expect("made");
-        }
-        for name in ["git/HEAD", "git/objects/cd/of-the-user"] {
-            fs::write(session.at(name), "of the user\n").expect("written");
-        }
-        let pack = "git/objects/pack/all.pack";
-        session.write(pack, "of the user, packed").expect("written");
-        session.end();
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        let mut session = packed();
         if is_pruned {
             fs::remove_dir_all(session.at("git/objects/cd")).expect("removed");
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -126,7 +123,7 @@ fn a_pack_stays_if_the_user_has_removed_loose_objects_between_two_calls() {
         session.write("git/objects/ab/two", "of the agent").expect("written");
         session.end();
         let report = session.undo();
-        assert_eq!(session.at(pack).exists(), is_pruned, "{report:?}");
+        assert_eq!(session.at(PACK).exists(), is_pruned, "{report:?}");
     }
 }
 
